@@ -1,0 +1,198 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""The shapes that cross from room to room: one for every vendor, check and report.
+
+Everything here is plain data. ``as_dict`` gives what modules return and records keep; the keys
+are the field names, types never vary and lists are always lists. docs/data.md shows each shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+# Verdicts of a finding. ``unknown`` (could not be measured) never counts as a pass.
+PASS = "pass"
+FAIL = "fail"
+UNKNOWN = "unknown"
+NOT_APPLICABLE = "not_applicable"
+VERDICTS = (PASS, FAIL, UNKNOWN, NOT_APPLICABLE)
+
+CRITICAL = "critical"
+WARNING = "warning"
+SEVERITIES = (CRITICAL, WARNING)
+
+LAYERS = ("device", "network", "storage", "application", "monitoring")
+
+# States of a vendor tool.
+TOOL_OK = "ok"
+TOOL_ABSENT = "absent"
+TOOL_FAILED = "failed"
+TOOL_HUNG = "hung"
+TOOL_UNREADABLE = "unreadable"
+
+# Where a slot name came from, in the order of trust.
+SLOT_SOURCES = ("declared", "vendor", "sysfs", "dmi")
+
+
+@dataclass
+class Link:
+    """PCIe link of a device. Speeds in GT/s, widths in lanes, None where nothing answered."""
+
+    speed_gts: float | None = None
+    width: int | None = None
+    max_speed_gts: float | None = None
+    max_width: int | None = None
+    # Address of the bridge above the device that holds the link below what the device can do.
+    limited_by: str | None = None
+    # True when the device was working while the link was read, False when idle, None when not told.
+    under_load: bool | None = None
+
+
+@dataclass
+class SlotName:
+    """Name of the physical slot, which source gave it, and what other sources said."""
+
+    label: str | None = None
+    source: str | None = None
+    # Each: {"label": ..., "source": ...}; sources that disagree, or rivals none of which is unique.
+    candidates: list[dict] = field(default_factory=list)
+
+
+@dataclass
+class Health:
+    """State of a device: ok, warning, critical or unknown, and the reasons in words."""
+
+    state: str = "unknown"
+    reasons: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Device:
+    """One physical device (chip with its own PCI function), as far as anything answered.
+
+    ``serial`` names the board, which two or four devices may share. ``identity`` says which of
+    uuid, serial, address identifies the device: the first that is present and unique on the host.
+    Sizes are in bytes. ``logical`` lists partitions (MIG instances, compute partitions, vNPUs).
+    """
+
+    index: int | None = None
+    vendor: str = ""
+    model: str | None = None
+    serial: str | None = None
+    uuid: str | None = None
+    identity: str = "address"
+    pci_address: str | None = None
+    pci_id: str | None = None
+    slot: SlotName = field(default_factory=SlotName)
+    module_id: int | None = None
+    numa_node: int | None = None
+    device_nodes: list[str] = field(default_factory=list)
+    driver_version: str | None = None
+    firmware_version: str | None = None
+    memory_bytes: int | None = None
+    link: Link = field(default_factory=Link)
+    logical: list[dict] = field(default_factory=list)
+    health: Health = field(default_factory=Health)
+    processes: list[dict] = field(default_factory=list)
+    source: str = "sysfs"
+
+
+@dataclass
+class Tool:
+    """One vendor tool as it was found: state ok, absent, failed, hung or unreadable.
+
+    ``reason`` is a word for a known cause (driver_library_mismatch, driver_not_loaded,
+    driver_not_ready, in_use_elsewhere, no_permission, no_devices), None when none is known.
+    ``excerpt`` is the raw text that is kept as evidence.
+    """
+
+    name: str
+    vendor: str = ""
+    version: str | None = None
+    state: str = TOOL_OK
+    reason: str | None = None
+    rc: int | None = None
+    excerpt: str = ""
+    command: str = ""
+
+
+@dataclass
+class Driver:
+    """Kernel module and user-space library of one vendor, as far as each tells its version."""
+
+    vendor: str
+    kernel_version: str | None = None
+    library_version: str | None = None
+    loaded: bool | None = None
+
+
+@dataclass
+class Observation:
+    """What a host shows: the return value of ``accelerator_info``.
+
+    ``count`` is the number of physical devices the vendor tools answered for (None when they
+    could not tell), ``bus_count`` what PCI shows, ``unanswered`` the devices on the bus that did
+    not answer: ``{"pci_address", "vendor", "state": "lost" | "not_reported", "slot": SlotName}``.
+    """
+
+    devices: list[Device] = field(default_factory=list)
+    count: int | None = None
+    bus_count: int = 0
+    logical_count: int | None = None
+    unanswered: list[dict] = field(default_factory=list)
+    tools: list[Tool] = field(default_factory=list)
+    drivers: list[Driver] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Finding:
+    """One judged difference between what should be and what is.
+
+    ``check`` is the stable dotted id, ``hint`` is ``<check>.<cause>``, a key of ``hints.CAUSES``.
+    ``subject`` is the slot name of a card (its PCI address when it has none) or the host.
+    ``blocked_by`` names the failed check that made this one unknown.
+    """
+
+    check: str
+    host: str
+    subject: str
+    verdict: str
+    hint: str
+    layer: str = "device"
+    severity: str = CRITICAL
+    expected: object = None
+    observed: object = None
+    message: str = ""
+    evidence: list[dict] = field(default_factory=list)
+    blocked_by: str | None = None
+    at: str | None = None
+
+
+def as_dict(thing: object) -> dict:
+    """Return a dataclass of this file as plain dictionaries and lists."""
+    return asdict(thing)  # type: ignore[call-overload]
+
+
+def to_int(value: object) -> int | None:
+    """Return a declared number as int ("8" stays a string in an inventory), None when it is none."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int):
+        return value
+    try:
+        return int(str(value).strip())
+    except ValueError:
+        return None
+
+
+def to_float(value: object) -> float | None:
+    """Return a declared number as float, None when it is none."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        return float(str(value).strip())
+    except ValueError:
+        return None

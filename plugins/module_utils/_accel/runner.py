@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""All input and output of the probes: bounded commands and small file reads.
+
+A command that does not end in time is reported as hung and left behind when it cannot be killed:
+a process in uninterruptible sleep on a sick device would otherwise take the whole run with it.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass
+
+# Directories searched besides PATH: vendors install here without touching PATH.
+EXTRA_PATH = (
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+    "/opt/rocm/bin",
+    "/usr/local/dcmi",
+)
+
+
+@dataclass
+class Result:
+    """Outcome of one command. ``rc`` is None when it hung; text is decoded with replacement."""
+
+    argv: list[str]
+    rc: int | None
+    stdout: str
+    stderr: str
+    hung: bool = False
+
+    @property
+    def command(self) -> str:
+        """Return the command as one line, for evidence."""
+        return " ".join(self.argv)
+
+
+class Runner:
+    """Runs on the host it is created on. Tests pass a double with the same methods."""
+
+    def which(self, name: str) -> str | None:
+        """Return the path of a program, None when it is not installed."""
+        search = os.pathsep.join([os.environ.get("PATH", ""), *EXTRA_PATH])
+        return shutil.which(name, path=search)
+
+    def run(self, argv: list[str], timeout_seconds: float) -> Result:
+        """Run ``argv`` in its own process group with the C locale; never raises for its outcome."""
+        environment = dict(os.environ, LC_ALL="C", LANGUAGE="C")
+        # Output goes to files, not pipes: a grandchild that survives the kill would keep a pipe open.
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            try:
+                process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    env=environment,
+                    start_new_session=True,
+                )
+            except OSError as exc:
+                return Result(list(argv), 127, "", str(exc))
+            hung = False
+            rc: int | None
+            try:
+                rc = process.wait(timeout=timeout_seconds)
+            except subprocess.TimeoutExpired:
+                hung, rc = True, None
+                self._kill(process)
+            return Result(list(argv), rc, _text(out), _text(err), hung)
+
+    @staticmethod
+    def _kill(process) -> None:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except OSError:
+            pass
+        try:
+            process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            pass  # uninterruptible: leave it to init
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a small file, stripped; None when it cannot be read."""
+        try:
+            with open(path, "rb") as handle:
+                return handle.read(1 << 20).decode("utf-8", "replace").strip()
+        except OSError:
+            return None
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """Return the bytes of a small file (a DMI table); None when it cannot be read."""
+        try:
+            with open(path, "rb") as handle:
+                return handle.read(1 << 20)
+        except OSError:
+            return None
+
+    def glob(self, pattern: str) -> list[str]:
+        """Return the matching paths, sorted."""
+        return sorted(glob.glob(pattern))
+
+    def realpath(self, path: str) -> str:
+        """Return the path with every symbolic link resolved."""
+        return os.path.realpath(path)
+
+
+def _text(handle) -> str:
+    handle.seek(0)
+    return handle.read(8 << 20).decode("utf-8", "replace")

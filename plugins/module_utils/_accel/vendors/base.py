@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""What every vendor file offers to the probe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..model import Device, Driver, Tool
+
+
+@dataclass
+class Answer:
+    """What a vendor's tools said about the devices of one host.
+
+    ``count`` is the number of physical devices that answered, None when the tools could not tell.
+    ``lost`` holds the canonical PCI addresses that a tool named as lost. Devices carry what the
+    tool told; the probe adds what sysfs knows (NUMA node, link, slot, device nodes).
+    """
+
+    devices: list[Device] = field(default_factory=list)
+    count: int | None = None
+    lost: list[str] = field(default_factory=list)
+    tools: list[Tool] = field(default_factory=list)
+    drivers: list[Driver] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+class Vendor:
+    """One vendor: what its devices look like on the bus and how to ask its tools.
+
+    Subclasses set the attributes and implement ``query``. ``query`` never raises for what a tool
+    answers: an unreadable answer, a hang or a missing tool is a ``Tool`` with that state.
+    """
+
+    name = ""
+    pci_vendors: tuple[str, ...] = ()  # four lower-case hex digits each
+    pci_classes: tuple[str, ...] = ("0300", "0302", "0380", "0b40", "1200")
+    # Device ids of these vendors that are no accelerator although the class says so.
+    pci_excluded: tuple[str, ...] = ()
+    kernel_modules: tuple[str, ...] = ()
+
+    def owns(self, function) -> bool:
+        """Tell whether a ``pci.Function`` is an accelerator of this vendor."""
+        return (
+            function.vendor in self.pci_vendors
+            and function.device not in self.pci_excluded
+            and function.pci_class[:4] in self.pci_classes
+        )
+
+    def query(self, runner, functions, timeout_seconds: float) -> Answer:
+        """Ask the vendor's tools about ``functions`` (this vendor's ``pci.Function`` list)."""
+        raise NotImplementedError
+
+    def device_nodes(self, runner, device: Device) -> list[str]:
+        """Return the device nodes of ``device`` that exist on this host."""
+        raise NotImplementedError
