@@ -1,0 +1,139 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""What every vendor's text has in common: words for "no value", numbers with units, excerpts.
+
+"No value" is four different things, and only one of them is a fault:
+
+- ``UNSUPPORTED``: this product has no such value (``N/A``, ``[Not Supported]``, ``-``);
+- ``UNREADABLE``: it has one that cannot be read now (``Unknown Error``, ``ERR!``): a sign of a sick device;
+- ``PLACEHOLDER``: something stands there that is no value (``0000000000000``, ``unknown``, all-zero UUID);
+- an absent key, which arrives here as None or an empty text and counts as unsupported.
+"""
+
+from __future__ import annotations
+
+import re
+
+VALUE = "value"
+UNSUPPORTED = "unsupported"
+UNREADABLE = "unreadable"
+PLACEHOLDER = "placeholder"
+
+_UNSUPPORTED = {
+    "",
+    "n/a",
+    "na",
+    "-",
+    "--",
+    "/",
+    "none",
+    "null",
+    "not supported",
+    "not applicable",
+    "not available",
+    "not found",
+    "0xffff",
+    "0xffffffff",
+    "65535",
+    "4294967295",
+    "18446744073709551615",
+    "requested functionality has been deprecated",
+}
+_UNREADABLE = (
+    "unknown error",
+    "err!",
+    "error",
+    "gpu is lost",
+    "requires reset",
+    "reset required",
+    "insufficient permissions",
+)
+_PLACEHOLDER = {"unknown", "redacted", "not specified", "default string", "to be filled by o.e.m.", "xxx"}
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)B\s*$", re.IGNORECASE)
+
+
+def state_of(value: object) -> str:
+    """Return VALUE, UNSUPPORTED, UNREADABLE or PLACEHOLDER for one field of a tool's answer."""
+    word = "" if value is None else str(value).strip().strip("[]").strip().lower()
+    if word in _UNSUPPORTED:
+        return UNSUPPORTED
+    if any(mark in word for mark in _UNREADABLE) and not any(c.isdigit() for c in word):
+        return UNREADABLE
+    # A row of zeros, x or zeros with dashes names nothing: boards without a serial, an empty UUID.
+    if word in _PLACEHOLDER or (len(word) > 2 and not word.strip("0-x")):
+        return PLACEHOLDER
+    return VALUE
+
+
+def clean(value: object) -> str | None:
+    """Return the text of a field, stripped; None when it holds no value of any of the kinds above."""
+    if state_of(value) != VALUE:
+        return None
+    return str(value).strip()
+
+
+def identifier(value: object) -> str | None:
+    """Return a serial or UUID; None when it holds none. A bare zero names nothing either."""
+    word = clean(value)
+    return None if word is None or not word.strip("0") else word
+
+
+def number(value: object) -> float | None:
+    """Return the first number of a field ("16 GT/s", "97 %", "1x"), None when there is none."""
+    word = clean(value)
+    found = _NUMBER.search(word) if word else None
+    return float(found.group()) if found else None
+
+
+def integer(value: object) -> int | None:
+    """Return the first number of a field as int, None when there is none."""
+    found = number(value)
+    return None if found is None else int(found)
+
+
+def size_bytes(value: object, unit: str | None = None) -> int | None:
+    """Return a memory size in bytes ("81559 MiB", "64 GB"); ``unit`` where the field carries none.
+
+    "MB" of vendor tools means 2**20 bytes in every tool seen so far; both spellings are taken so.
+    """
+    word = clean(value)
+    if word is None:
+        return None
+    found = _SIZE.match(word if unit is None else f"{word} {unit}")
+    if not found:
+        return None
+    power = " KMGTP".index(found.group(2).upper() or " ")
+    return int(float(found.group(1)) * 1024**power)
+
+
+def same_version(one: str | None, other: str | None) -> bool:
+    """Tell whether two versions name one release: 570.124 and 570.124.06 do, 570.86.15 and 570.124 do not.
+
+    NVML prints the short form of the number that the package carries in full
+    (case 03 of tests/cases).
+    """
+    if not one or not other:
+        return False
+    left, right = one.split("."), other.split(".")
+    shared = min(len(left), len(right))
+    return shared >= min(2, max(len(left), len(right))) and left[:shared] == right[:shared]
+
+
+def plain(text: str) -> str:
+    """Return text without terminal colours: some tools underline even when no terminal listens."""
+    return _ANSI.sub("", text)
+
+
+def excerpt(*parts: str | None, limit: int = 2000) -> str:
+    """Return the raw text that is kept as evidence: joined, printable, head and tail when too long."""
+    text = "\n".join(part.strip() for part in parts if part and part.strip())
+    text = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
