@@ -64,7 +64,7 @@ def parse_huge_page_policy(text: str) -> str | None:
 
 
 def parse_packages(text: str) -> dict[str, str]:
-    """Return installed packages and versions from ``dpkg-query -W -f='${db:Status-Status} ${Package} ${Version}\\n'``."""
+    """Return installed packages and versions from dpkg-query lines of status, package, version."""
     found = {}
     for line in text.splitlines():
         fields = line.split()

@@ -1,0 +1,155 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""``accelctl``: what a node knows of its cards, without Ansible.
+
+Exit status: 0 ok, 1 warning, 2 critical, 3 unknown. What the node should have is read from
+``/etc/accel/node.json``, which the role ``agent`` writes from the inventory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+
+from . import hints, judge, links, probe, record, slots
+from .model import CRITICAL, FAIL, UNKNOWN, as_dict
+from .runner import Runner
+
+NODE_FILE = "/etc/accel/node.json"
+EXIT_OK, EXIT_WARNING, EXIT_CRITICAL, EXIT_UNKNOWN = 0, 1, 2, 3
+
+
+class NodeFileError(Exception):
+    """The node file can't be used; the message says which file and why."""
+
+
+def load_node(path: str) -> dict:
+    """Return ``{"host", "records_dir", "language", "declared"}`` from the node file.
+
+    Raises NodeFileError when it is missing, is no JSON or lacks a key.
+    """
+    try:
+        with open(path, encoding="utf-8") as handle:
+            node = json.load(handle)
+    except OSError as exc:
+        raise NodeFileError(f"{path}: {exc.strerror}; run the playbook accel.cluster.agent") from exc
+    except ValueError as exc:
+        raise NodeFileError(f"{path}: not valid JSON: {exc}") from exc
+    missing = [key for key in ("host", "records_dir", "declared") if key not in node] if isinstance(node, dict) else [""]
+    if missing:
+        raise NodeFileError(f"{path}: lacks {', '.join(missing) or 'everything'}; run the playbook accel.cluster.agent")
+    return node
+
+
+def exit_status(findings: list[dict]) -> int:
+    """Return the exit status: critical fail > critical unknown > any other fail or unknown > ok.
+
+    No finding at all is unknown.
+    """
+    if not findings:
+        return EXIT_UNKNOWN
+    serious = [f["verdict"] for f in findings if f["severity"] == CRITICAL]
+    if FAIL in serious:
+        return EXIT_CRITICAL
+    if UNKNOWN in serious:
+        return EXIT_UNKNOWN
+    return EXIT_WARNING if any(f["verdict"] == FAIL for f in findings) else EXIT_OK
+
+
+def observe(node: dict, timeout_seconds: float | None, runner: Runner) -> dict:
+    """Ask the cards of this host; see ``accelerator_info`` for the shape."""
+    declared = node["declared"]
+    limit = timeout_seconds or float(declared.get("cluster_query_timeout_seconds") or 60)
+    return as_dict(
+        probe.observe(runner, timeout_seconds=limit, declared_slots=declared.get("cluster_accelerator_slots") or None)
+    )
+
+
+def check(node: dict, observation: dict, keep: bool) -> list[dict]:
+    """Judge the cards; with ``keep``, readings of working links are kept for the next judgement."""
+    path = os.path.join(node["records_dir"], "links.json")
+    now = record.now_utc()
+    readings = links.merge(links.load(path), observation, now)
+    if keep:
+        links.save(path, readings)
+    return judge.judge_devices(
+        node["host"], observation, node["declared"], link_readings=readings, now=now, language=node.get("language", "en")
+    )
+
+
+def show_devices(observation: dict) -> str:
+    """Return one line a card, in slot order."""
+    rows = [("SLOT", "ADDRESS", "VENDOR", "MODEL", "SERIAL", "HEALTH")]
+    for device in observation["devices"]:
+        rows.append(
+            (
+                device["slot"]["label"] or "-",
+                device["pci_address"] or "-",
+                device["vendor"],
+                device["model"] or device["pci_id"] or "-",
+                device["serial"] or "-",
+                device["health"]["state"],
+            )
+        )
+    for lost in observation["unanswered"]:
+        rows.append(((lost.get("slot") or {}).get("label") or "-", lost["pci_address"], lost["vendor"], "-", "-", lost["state"]))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+
+def show_findings(findings: list[dict], language: str) -> str:
+    """Return what is not a pass, each with its hint, and the counts."""
+    lines = []
+    for finding in findings:
+        if finding["verdict"] in (FAIL, UNKNOWN):
+            lines.append(f"{finding['verdict']:8}{finding['check']}  {finding['subject']}: {finding['message']}")
+            if not finding["blocked_by"]:
+                lines.append(f"        {hints.CAUSES[finding['hint']].hint[language]}")
+    counts: dict[str, int] = {}
+    for finding in findings:
+        counts[finding["verdict"]] = counts.get(finding["verdict"], 0) + 1
+    lines.append(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())) or "nothing was checked")
+    return "\n".join(lines)
+
+
+def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
+    """Run one command; print text or JSON; return the exit status."""
+    parser = argparse.ArgumentParser(prog="accelctl", description="What this node knows of its accelerator cards.")
+    parser.add_argument("command", choices=["devices", "slots", "check"])
+    parser.add_argument("--json", action="store_true", help="print JSON, as the modules return it")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="time limit of each vendor command")
+    parser.add_argument("--keep", action="store_true", help="check: keep the readings of working links")
+    parser.add_argument("--node-file", default=NODE_FILE, help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    try:
+        node = load_node(options.node_file)
+    except NodeFileError as exc:
+        if options.command == "check":
+            print(f"accelctl: {exc}", file=sys.stderr)
+            return EXIT_UNKNOWN
+        # Looking needs no declaration; judging does.
+        node = {"host": platform.node(), "records_dir": "", "declared": {}}
+    observation = observe(node, options.timeout, runner or Runner())
+    if options.command == "devices":
+        print(json.dumps(observation, indent=2, sort_keys=True) if options.json else show_devices(observation))
+        return EXIT_OK if observation["count"] == observation["bus_count"] else EXIT_UNKNOWN
+    if options.command == "slots":
+        body = slots.build_record(observation, node["host"], record.now_utc())
+        print(json.dumps(body, indent=2, sort_keys=True) if options.json else show_devices(observation))
+        return EXIT_OK if observation["count"] == observation["bus_count"] else EXIT_UNKNOWN
+    try:
+        findings = check(node, observation, options.keep)
+    except record.RecordError as exc:
+        print(f"accelctl: {exc}", file=sys.stderr)
+        return EXIT_UNKNOWN
+    status = exit_status(findings)
+    if options.json:
+        print(json.dumps({"host": node["host"], "status": status, "findings": findings}, indent=2, sort_keys=True))
+    else:
+        print(show_findings(findings, node.get("language", "en")))
+    return status
