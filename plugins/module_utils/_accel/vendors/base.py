@@ -16,13 +16,18 @@ class Answer:
     """What a vendor's tools said about the devices of one host.
 
     ``count`` is the number of physical devices that answered, None when the tools could not tell.
-    ``lost`` holds the canonical PCI addresses that a tool named as lost. Devices carry what the
-    tool told; the probe adds what sysfs knows (NUMA node, link, slot, device nodes).
+    ``lost`` holds the canonical PCI addresses that a tool named as lost, ``hung`` those for which the
+    tool did not come back. Devices carry what the tool told, ``link.under_load`` among it (True while
+    working, None when not told); the probe adds what sysfs knows (NUMA node, link, slot, device nodes).
+    ``slot_labels`` are the vendor's own names of places by canonical PCI address ("SXM3", "OAM 6"): only
+    what names one place on this host; an unset number (0, N/A, the same for all) is none.
     """
 
     devices: list[Device] = field(default_factory=list)
     count: int | None = None
     lost: list[str] = field(default_factory=list)
+    hung: list[str] = field(default_factory=list)
+    slot_labels: dict[str, str] = field(default_factory=dict)
     tools: list[Tool] = field(default_factory=list)
     drivers: list[Driver] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
