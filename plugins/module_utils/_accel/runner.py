@@ -17,6 +17,7 @@ import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from typing import IO
 
 # Directories searched besides PATH: vendors install here without touching PATH.
 EXTRA_PATH = (
@@ -81,7 +82,7 @@ class Runner:
             return Result(list(argv), rc, _text(out), _text(err), hung)
 
     @staticmethod
-    def _kill(process) -> None:
+    def _kill(process: subprocess.Popen[bytes]) -> None:
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except OSError:
@@ -116,6 +117,6 @@ class Runner:
         return os.path.realpath(path)
 
 
-def _text(handle) -> str:
+def _text(handle: IO[bytes]) -> str:
     handle.seek(0)
     return handle.read(8 << 20).decode("utf-8", "replace")

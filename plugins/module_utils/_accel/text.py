@@ -78,9 +78,11 @@ def clean(value: object) -> str | None:
 
 
 def identifier(value: object) -> str | None:
-    """Return a serial or UUID; None when it holds none. A bare zero names nothing either."""
+    """Return a serial or UUID; None when it holds none. Zeros, even behind a prefix (GPU-0000...), name nothing."""
     word = clean(value)
-    return None if word is None or not word.strip("0") else word
+    if word is None or not re.sub(r"^(?:[A-Za-z]+-)?", "", word).strip("0-"):
+        return None
+    return word
 
 
 def number(value: object) -> float | None:

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The four kinds of "no value", numbers with units, versions, excerpts."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.accel.cluster.plugins.module_utils._accel import text
+
+
+@pytest.mark.parametrize(
+    ("value", "state"),
+    [
+        ("NVIDIA H100 80GB HBM3", text.VALUE),
+        ("0", text.VALUE),
+        ("Enabled", text.VALUE),
+        ("10.2", text.VALUE),
+        (0, text.VALUE),
+        (None, text.UNSUPPORTED),
+        ("", text.UNSUPPORTED),
+        ("  ", text.UNSUPPORTED),
+        ("N/A", text.UNSUPPORTED),
+        ("[N/A]", text.UNSUPPORTED),
+        ("NA", text.UNSUPPORTED),
+        ("-", text.UNSUPPORTED),
+        ("[Not Supported]", text.UNSUPPORTED),
+        ("0xFFFFFFFF", text.UNSUPPORTED),
+        ("Requested functionality has been deprecated", text.UNSUPPORTED),
+        ("ERR!", text.UNREADABLE),
+        ("Unknown Error", text.UNREADABLE),
+        ("[Unknown Error]", text.UNREADABLE),
+        ("GPU is lost", text.UNREADABLE),
+        ("[GPU is lost]", text.UNREADABLE),
+        ("GPU requires reset", text.UNREADABLE),
+        ("Insufficient Permissions", text.UNREADABLE),
+        ("unknown", text.PLACEHOLDER),
+        ("REDACTED", text.PLACEHOLDER),
+        ("0000000000000", text.PLACEHOLDER),
+        ("00000000-0000-0000-0000-000000000000", text.PLACEHOLDER),
+        ("xxx", text.PLACEHOLDER),
+    ],
+)
+def test_four_kinds_of_no_value(value, state):
+    assert text.state_of(value) == state
+    assert text.clean(value) == (str(value).strip() if state == text.VALUE else None)
+
+
+def test_identifiers():
+    assert text.identifier(" 1650423000123 ") == "1650423000123"
+    assert text.identifier("GPU-9a3c0b2e-1111-2222-3333-444455556666") == "GPU-9a3c0b2e-1111-2222-3333-444455556666"
+    assert text.identifier("0") is None
+    assert text.identifier("GPU-00000000-0000-0000-0000-000000000000") is None
+    assert text.identifier("N/A") is None
+
+
+def test_numbers_and_sizes():
+    assert text.number("97 %") == 97.0
+    assert text.number("-5 C") == -5.0
+    assert text.number("[N/A]") is None
+    assert text.number("fast") is None
+    assert text.integer("16x") == 16
+    assert text.integer("Unknown Error") is None
+    assert text.size_bytes("81559 MiB") == 85520809984
+    assert text.size_bytes("64 GB") == 68719476736
+    assert text.size_bytes("65536", unit="MB") == 68719476736
+    assert text.size_bytes("0 B") == 0
+    assert text.size_bytes("GPU is lost") is None
+    assert text.size_bytes("81559") is None
+    assert text.size_bytes("many MiB") is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("570.124", "570.124.06", True),
+        ("570.124.06", "570.124.06", True),
+        ("570.86.15", "570.124", False),
+        ("570.86.15", "570.86.10", False),
+        ("570", "570.124.06", False),
+        ("595.80", "595.80", True),
+        ("570.12", "570.124", False),
+        (None, "570.124", False),
+        ("", "", False),
+    ],
+)
+def test_short_and_long_form_of_one_version(one, other, same):
+    assert text.same_version(one, other) is same
+    assert text.same_version(other, one) is same
+
+
+def test_excerpts_are_printable_and_bounded():
+    assert text.excerpt("one\n", None, "  ", "two") == "one\ntwo"
+    assert text.excerpt("a\x00\x1bb\tc") == "a\ufffd\ufffdb\tc"
+    long = text.excerpt("head" + "x" * 10_000_000 + "tail")
+    assert len(long) < 2100
+    assert long.startswith("head") and long.endswith("tail")
+    assert "9998008 characters left out" in long
+
+
+def test_terminal_colours_are_removed():
+    assert text.plain("\x1b[4mGPU0\tGPU1\x1b[0m") == "GPU0\tGPU1"
