@@ -40,7 +40,9 @@ def load_node(path: str) -> dict:
         raise NodeFileError(f"{path}: {exc.strerror}; run the playbook accel.cluster.agent") from exc
     except ValueError as exc:
         raise NodeFileError(f"{path}: not valid JSON: {exc}") from exc
-    missing = [key for key in ("host", "records_dir", "declared") if key not in node] if isinstance(node, dict) else [""]
+    missing = (
+        [key for key in ("host", "records_dir", "declared") if key not in node] if isinstance(node, dict) else [""]
+    )
     if missing:
         raise NodeFileError(f"{path}: lacks {', '.join(missing) or 'everything'}; run the playbook accel.cluster.agent")
     return node
@@ -78,7 +80,12 @@ def check(node: dict, observation: dict, keep: bool) -> list[dict]:
     if keep:
         links.save(path, readings)
     return judge.judge_devices(
-        node["host"], observation, node["declared"], link_readings=readings, now=now, language=node.get("language", "en")
+        node["host"],
+        observation,
+        node["declared"],
+        link_readings=readings,
+        now=now,
+        language=node.get("language", "en"),
     )
 
 
@@ -97,7 +104,9 @@ def show_devices(observation: dict) -> str:
             )
         )
     for lost in observation["unanswered"]:
-        rows.append(((lost.get("slot") or {}).get("label") or "-", lost["pci_address"], lost["vendor"], "-", "-", lost["state"]))
+        rows.append(
+            ((lost.get("slot") or {}).get("label") or "-", lost["pci_address"], lost["vendor"], "-", "-", lost["state"])
+        )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
