@@ -82,6 +82,12 @@ def judged(observed: dict, declared: dict) -> dict[str, tuple[str, str]]:
     return {f["check"].split(".")[1]: (f["verdict"], f["hint"].rsplit(".", 1)[1]) for f in findings}
 
 
+def parameters(**values: object) -> dict:
+    """Return an observation in which some kernel parameters differ; ``__`` stands for the dot."""
+    named = {name.replace("__", "."): value for name, value in values.items()}
+    return {"kernel_parameters": {**OBSERVED["kernel_parameters"], **named}}
+
+
 def changed(body: dict, **values: object) -> dict:
     """Return a deep copy with top-level values replaced."""
     return {**copy.deepcopy(body), **values}
@@ -174,19 +180,19 @@ def test_a_host_at_the_baseline_passes() -> None:
         (
             "kernel_parameters",
             "differs",
-            {"kernel_parameters": {**OBSERVED["kernel_parameters"], "vm.swappiness": "60"}},
+            parameters(vm__swappiness="60"),
         ),
         (
             "kernel_parameters",
             "unknown",
-            {"kernel_parameters": {**OBSERVED["kernel_parameters"], "vm.swappiness": None}},
+            parameters(vm__swappiness=None),
         ),
         (
             "numa_balancing",
             "differs",
-            {"kernel_parameters": {**OBSERVED["kernel_parameters"], "kernel.numa_balancing": "1"}},
+            parameters(kernel__numa_balancing="1"),
         ),
-        ("hugepages", "differs", {"kernel_parameters": {**OBSERVED["kernel_parameters"], "vm.nr_hugepages": "7"}}),
+        ("hugepages", "differs", parameters(vm__nr_hugepages="7")),
         ("transparent_hugepages", "differs", {"transparent_hugepages": "always"}),
         ("limits", "differs", {"limits": {"nofile": 1024, "memlock_kib": 8192}}),
         ("limits", "unknown", {"limits": {"nofile": 20000}}),
