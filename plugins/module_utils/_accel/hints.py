@@ -1,0 +1,737 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""Every check, every cause it can end with, and what to say and do about it, in English and Chinese.
+
+``CAUSES`` is the only place that knows the verdict and severity of a cause, its message and its hint.
+Reports, alerts and docs/faults.md (``faults_page``) are made from it, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass
+
+from .model import CRITICAL, FAIL, NOT_APPLICABLE, PASS, UNKNOWN, WARNING
+
+LANGUAGES = ("en", "zh")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One way a check can end.
+
+    ``message`` is a ``str.format`` template by language; ``hint`` says what to do next, "" where nothing is.
+    """
+
+    verdict: str
+    severity: str
+    message: dict
+    hint: dict
+
+
+def _cause(verdict: str, en: str, zh: str, do_en: str = "", do_zh: str = "", severity: str = CRITICAL) -> Cause:
+    return Cause(verdict, severity, {"en": en, "zh": zh}, {"en": do_en, "zh": do_zh})
+
+
+def _check(en: str, zh: str, layer: str = "device") -> dict:
+    return {"title": {"en": en, "zh": zh}, "layer": layer}
+
+
+# In the order in which a person should read them: what explains the rest comes first.
+CHECKS = {
+    "host.reachable": _check("Host answers", "主机可达"),
+    "device.driver": _check("Driver state", "驱动状态"),
+    "device.query": _check("Vendor tool answers", "厂商工具可用"),
+    "device.count": _check("Number of cards", "加速卡数量"),
+    "device.slot": _check("Card in its slot", "加速卡与槽位对应"),
+    "device.model": _check("Card model", "加速卡型号"),
+    "device.memory": _check("Device memory", "显存容量"),
+    "device.health": _check("Card health", "加速卡健康状态"),
+    "device.link_width": _check("PCIe link width", "PCIe 链路宽度"),
+    "device.link_speed": _check("PCIe link speed", "PCIe 链路速率"),
+    "device.driver_version": _check("One driver version in a node type", "同类节点驱动版本一致"),
+    "baseline.clock": _check("Clock", "时钟同步"),
+    "baseline.time_zone": _check("Time zone", "时区"),
+    "baseline.packages": _check("Required packages", "必需软件包"),
+    "baseline.limits": _check("Process limits", "进程资源限制"),
+    "baseline.kernel_parameters": _check("Kernel parameters", "内核参数"),
+    "baseline.hugepages": _check("Huge pages", "大页内存"),
+    "baseline.transparent_hugepages": _check("Transparent huge pages", "透明大页"),
+    "baseline.numa_balancing": _check("Automatic NUMA balancing", "自动 NUMA 均衡"),
+}
+
+# Said of every check that waits for another one.
+_WAIT_EN = "Clear the check named in blocked_by first; the next verify judges this one again."
+_WAIT_ZH = "请先处理 blocked_by 指出的检查项，下一次验收会重新判定本项。"
+
+
+def _blocked(en: str, zh: str) -> Cause:
+    return _cause(UNKNOWN, en, zh, _WAIT_EN, _WAIT_ZH)
+
+
+CAUSES = {
+    # ------------------------------------------------------------------ host
+    "host.reachable.ok": _cause(
+        PASS, "{host} answered and every expected check ran", "{host} 可达，应执行的检查均已执行"
+    ),
+    "host.reachable.unreachable": _cause(
+        UNKNOWN,
+        "{host} said nothing in this run: no check of it was judged",
+        "{host} 在本次运行中没有任何应答，其所有检查均未判定",
+        "Ping the management address and try ssh by hand; if both fail, look at power and console through the BMC. "
+        "When the host is back, run verify with --limit for it.",
+        "先 ping 管理地址并手工 ssh；若均失败，通过 BMC 检查电源与串口控制台。主机恢复后用 --limit 对其重新执行 "
+        "verify。",
+    ),
+    "host.reachable.incomplete": _cause(
+        UNKNOWN,
+        "verification of {host} did not finish: {detail}",
+        "{host} 的验收未完成：{detail}",
+        "Look in the output of the run for the task where this host stopped (lost connection, full disk, sudo), "
+        "then run verify with --limit for it. A garbled part file is left where it is, for inspection.",
+        "在运行输出中查找该主机停在哪个任务（连接中断、磁盘写满、sudo 失败等），处理后用 --limit 重新执行 verify。"
+        "损坏的结果文件会原样保留，供检查。",
+    ),
+    "host.reachable.crashed": _cause(
+        UNKNOWN,
+        "verification of {host} crashed in role {role}: {detail}",
+        "{host} 的验收在角色 {role} 中异常退出：{detail}",
+        "The error is in the evidence. If it names a wrong variable, correct the inventory; if it is a traceback, "
+        "it is a defect of the collection: report it with the evidence.",
+        "错误信息见证据。若是变量错误，请修正清单（inventory）；若是 Python 回溯，则属于本集合的缺陷，请附证据上报。",
+    ),
+    # ------------------------------------------------------------------ driver
+    "device.driver.ok": _cause(PASS, "driver is loaded{version}", "驱动已加载{version}"),
+    "device.driver.library_mismatch": _cause(
+        FAIL,
+        "user-space library {observed} does not fit the loaded kernel module {expected}",
+        "用户态库版本 {observed} 与已加载的内核模块版本 {expected} 不匹配",
+        "Find what moved the packages (on Debian and Ubuntu /var/log/apt/history.log, often unattended-upgrades). "
+        "If the declared version equals the loaded module, install the library packages of that version and hold "
+        "the whole set: no reboot is needed. A reboot would load whatever is installed now, which is right only if "
+        "that is the version you want.",
+        "先查明是什么改动了软件包（Debian/Ubuntu 看 /var/log/apt/history.log，常见原因是 unattended-upgrades）。若声"
+        "明的版本与已加载模块一致，应将用户态软件包装回该版本并锁定（hold）整套驱动包，无需重启；重启只会加载当前已"
+        "安装的版本，仅当该版本正是所需版本时才可重启。",
+    ),
+    "device.driver.not_loaded": _cause(
+        FAIL,
+        "the kernel module of the driver is not loaded",
+        "驱动的内核模块未加载",
+        "Look with lsmod and dkms status: after a kernel update the module is often not built for the running "
+        "kernel. Check that its headers are installed, Secure Boot accepts the module and no other driver (nouveau, "
+        "vfio-pci) holds the cards.",
+        "用 lsmod 和 dkms status 检查：内核升级后常因未给当前内核编译模块所致。确认对应的内核头文件已安装、Secure "
+        "Boot 接受该模块，且没有其他驱动（nouveau、vfio-pci）占用加速卡。",
+    ),
+    "device.driver.not_ready": _cause(
+        FAIL,
+        "the driver does not initialise: the tool can not reach it",
+        "驱动未初始化完成，工具无法与其通信",
+        "Ascend -8005: the driver was upgraded without a reboot, is not installed, or the tool runs without root or "
+        "without the device nodes. Check dmesg and that /dev/davinci_manager exists, compare driver and firmware "
+        "versions, then reboot the drained node.",
+        "昇腾返回 -8005：常见原因是升级驱动后未重启、驱动未安装，或没有 root 权限、缺少设备节点。检查 dmesg 以及 "
+        "/dev/davinci_manager 是否存在，核对驱动与固件版本，排空节点后重启。",
+    ),
+    "device.driver.in_use_elsewhere": _cause(
+        UNKNOWN,
+        "the devices are held by another container or process, the driver refuses the query",
+        "设备被其他容器或进程占用，驱动拒绝查询",
+        "Ascend -8020: find the holder (fuser -v /dev/davinci*, running containers) and verify again when it has "
+        "ended, or verify from the place that owns the devices.",
+        "昇腾返回 -8020：找出占用者（fuser -v /dev/davinci*、正在运行的容器），待其结束后重新验收，或在持有设备的环"
+        "境中验收。",
+    ),
+    "device.driver.unknown": _cause(
+        UNKNOWN,
+        "nothing answered for the driver: neither the kernel nor a vendor tool told its state",
+        "无法得知驱动状态：内核与厂商工具均未给出信息",
+        "Check that the driver of the declared vendor is installed (lsmod, the vendor's version file) and that the "
+        "cards are on the bus at all (lspci).",
+        "检查是否安装了所声明厂商的驱动（lsmod、厂商版本文件），以及加速卡是否在总线上可见（lspci）。",
+    ),
+    # ------------------------------------------------------------------ query
+    "device.query.ok": _cause(PASS, "the vendor tool answered{tool}", "厂商工具应答正常{tool}"),
+    "device.query.hung": _cause(
+        UNKNOWN,
+        "the vendor tool gave no answer in time{cards}",
+        "厂商工具在时限内没有应答{cards}",
+        "Look for a process in state D (ps -eo pid,stat,wchan,cmd) and for errors of the card in the kernel log. A "
+        "card that hangs the tool needs a drain and a power cycle of the node (a warm reboot may hang too). If all "
+        "cards only answer slowly, raise cluster_query_timeout_seconds.",
+        "查找处于 D 状态的进程（ps -eo pid,stat,wchan,cmd）以及内核日志中该卡的报错。使工具挂起的加速卡需要排空节点"
+        "后断电重启（热重启也可能卡住）。若只是整体应答较慢，可调大 cluster_query_timeout_seconds。",
+    ),
+    "device.query.unreadable": _cause(
+        UNKNOWN,
+        "the answer of {tool} could not be read",
+        "无法解析 {tool} 的输出",
+        "The raw text is in the evidence. An unknown tool version needs a new parser: report it with the text. If "
+        "the text is an error of the driver, treat that one first.",
+        "原始输出见证据。若是尚未支持的工具版本，需要新增解析，请附原文上报；若原文是驱动报错，请先处理驱动。",
+    ),
+    "device.query.failed": _cause(
+        UNKNOWN,
+        "the vendor tool did not tell how many cards there are{tool}",
+        "厂商工具未能给出加速卡数量{tool}",
+        "Run the command of the evidence on the host as root: missing rights, a lost card and a broken installation "
+        "all show in its own words there.",
+        "在主机上以 root 执行证据中的命令：权限不足、掉卡或安装损坏都会在其输出中体现。",
+    ),
+    "device.query.absent": _cause(
+        FAIL,
+        "no vendor tool is installed ({tool})",
+        "未安装厂商工具（{tool}）",
+        "Install the tool that belongs to the declared driver version; without it cards can only be counted on the "
+        "bus.",
+        "安装与所声明驱动版本配套的管理工具；缺少它就只能在总线上数卡，无法判断状态。",
+    ),
+    "device.query.blocked": _blocked(
+        "the cards could not be queried, because the driver does not work", "驱动不可用，无法查询加速卡"
+    ),
+    # ------------------------------------------------------------------ count
+    "device.count.ok": _cause(
+        PASS, "{observed} of {expected} cards answer", "{expected} 张加速卡中有 {observed} 张应答"
+    ),
+    "device.count.lost": _cause(
+        FAIL,
+        "{observed} of {expected} cards answer; on the bus but lost: {cards}",
+        "{expected} 张加速卡中有 {observed} 张应答；在总线上但已掉卡：{cards}",
+        "Drain the node and look in the kernel log for the first error of this address (NVIDIA: Xid 79, fallen off "
+        "the bus). Power-cycle the node; if the card is lost again, reseat it, then change slots with a good card "
+        "to tell card from slot, and replace what is bad. The finding device.slot names the serial that was "
+        "accepted in this slot: pull that one.",
+        "排空节点，在内核日志中查找该地址的首个报错（NVIDIA 为 Xid 79，fallen off the bus）。断电重启节点；若再次掉"
+        "卡，先重新插拔，再与正常卡互换槽位以区分是卡还是槽位的问题，然后更换故障件。device.slot 的结果给出该槽位已"
+        "确认的序列号，按此拔卡。",
+    ),
+    "device.count.missing": _cause(
+        FAIL,
+        "{observed} cards are on the bus, {expected} are declared",
+        "总线上有 {observed} 张加速卡，声明为 {expected} 张",
+        "The card is not even on the PCI bus: device.slot names the empty slot. Check its power cables and seating, "
+        "the riser or baseboard, and the BIOS (slot disabled, bifurcation, MMIO space above 4G), then cold-boot the "
+        "node.",
+        "该卡在 PCI 总线上已不可见，空槽位见 device.slot。检查供电线与插接、转接卡或基板，以及 BIOS 设置（槽位禁用、"
+        "通道拆分、4G 以上 MMIO 空间），然后冷启动节点。",
+    ),
+    "device.count.not_reported": _cause(
+        FAIL,
+        "{observed} of {expected} cards answer; on the bus but not reported by the vendor tool: {cards}",
+        "{expected} 张加速卡中有 {observed} 张应答；在总线上但厂商工具未报告：{cards}",
+        "The driver did not bind this card: see the kernel log for its address. Common reasons: failed "
+        "initialisation at boot (cold-boot), bound to vfio-pci, excluded by configuration, or a cgroup that hides "
+        "it from this session.",
+        "驱动未接管该卡，请在内核日志中查其地址。常见原因：启动时初始化失败（需冷启动）、绑定到了 vfio-pci、被配置排"
+        "除，或所在 cgroup 不可见。",
+    ),
+    "device.count.surplus": _cause(
+        FAIL,
+        "{observed} cards are there, only {expected} are declared",
+        "共有 {observed} 张加速卡，声明只有 {expected} 张",
+        "Correct cluster_accelerator_count if the cards were added on purpose. Otherwise find out where they come "
+        "from; partitions (MIG, CPX, vNPU) never count as cards.",
+        "若确有增加，请修正 cluster_accelerator_count；否则查明来源。分区（MIG、CPX、vNPU）不计为加速卡。",
+    ),
+    "device.count.undeclared": _cause(
+        UNKNOWN,
+        "{observed} cards are seen, but cluster_accelerator_count is {declared}: no number to hold them against",
+        "看到 {observed} 张加速卡，但 cluster_accelerator_count 为 {declared}，没有可对照的数量",
+        "Declare cluster_accelerator_count as a whole number in group_vars of the node type.",
+        "请在该节点类型的 group_vars 中以整数声明 cluster_accelerator_count。",
+    ),
+    "device.count.blocked": _blocked("the number of working cards could not be told", "无法得知可用加速卡的数量"),
+    # ------------------------------------------------------------------ model
+    "device.model.ok": _cause(PASS, "{card} is a {observed}", "{card} 型号为 {observed}"),
+    "device.model.other": _cause(
+        FAIL,
+        "{card} is a {observed}, declared is {expected}",
+        "{card} 型号为 {observed}，声明为 {expected}",
+        "If the card is right, add its name, exactly as the tool spells it, to cluster_accelerator_models. If not, "
+        "the node has a wrong card: swap it, mixed models slow the whole job down to the weakest.",
+        "若卡正确，请将工具输出的型号原样加入 cluster_accelerator_models；否则该节点插错了卡，应更换：混插会使整个作"
+        "业降到最慢的卡。",
+    ),
+    "device.model.unknown": _cause(
+        UNKNOWN,
+        "the model of {card} could not be judged: {detail}",
+        "无法判定 {card} 的型号：{detail}",
+        "See the tool's raw answer on the host. Declared models must be a list of names.",
+        "在主机上查看工具的原始输出。声明的型号必须是名称列表。",
+    ),
+    "device.model.undeclared": _cause(
+        NOT_APPLICABLE,
+        "{card} is a {observed}; no models are declared",
+        "{card} 型号为 {observed}；未声明型号",
+        "Declare cluster_accelerator_models to have the model judged.",
+        "如需判定型号，请声明 cluster_accelerator_models。",
+    ),
+    "device.model.blocked": _blocked("{card} could not be asked for its model", "无法查询 {card} 的型号"),
+    # ------------------------------------------------------------------ memory
+    "device.memory.ok": _cause(PASS, "{card} has {observed:.1f} GiB", "{card} 显存为 {observed:.1f} GiB"),
+    "device.memory.small": _cause(
+        FAIL,
+        "{card} has {observed:.1f} GiB of memory, {expected:g} GiB are declared (tolerance {percent:g} %)",
+        "{card} 显存为 {observed:.1f} GiB，声明为 {expected:g} GiB（容差 {percent:g} %）",
+        "Compare with a card of the same model: a failed memory stack, ECC carve-out or a partition mode reduces "
+        "it. If only this card differs after a reboot, replace it.",
+        "与同型号的卡对比：显存颗粒失效、ECC 占用或分区模式都会减少容量。若重启后仍只有该卡不同，应更换。",
+    ),
+    "device.memory.unknown": _cause(
+        UNKNOWN,
+        "the memory of {card} could not be judged: {detail}",
+        "无法判定 {card} 的显存：{detail}",
+        "See the tool's raw answer on the host. Declared memory and its tolerance must be plain numbers.",
+        "在主机上查看工具的原始输出。声明的显存与容差必须是数字。",
+    ),
+    "device.memory.undeclared": _cause(
+        NOT_APPLICABLE,
+        "no memory size is declared for {card}",
+        "未声明 {card} 的显存容量",
+        "Declare cluster_accelerator_memory_gib to have the memory judged.",
+        "如需判定显存，请声明 cluster_accelerator_memory_gib。",
+    ),
+    "device.memory.blocked": _blocked("{card} could not be asked for its memory", "无法查询 {card} 的显存"),
+    # ------------------------------------------------------------------ slot
+    "device.slot.ok": _cause(
+        PASS, "slot {slot} holds the accepted card ({observed})", "槽位 {slot} 中为已确认的卡（{observed}）"
+    ),
+    "device.slot.missing": _cause(
+        FAIL,
+        "slot {slot} is empty; accepted there: {expected}",
+        "槽位 {slot} 为空；已确认的卡为：{expected}",
+        "If the card was taken out on purpose, record it with accept_baseline and a reason. If not, the card is not "
+        "on the bus any more: check power and seating of this slot, then cold-boot.",
+        "若是有意拔出，请用 accept_baseline 并注明原因予以确认；否则该卡已从总线上消失，检查此槽位的供电与插接后冷启"
+        "动。",
+    ),
+    "device.slot.new": _cause(
+        FAIL,
+        "slot {slot} holds a card that no baseline knows: {observed}",
+        "槽位 {slot} 中有基线未记录的卡：{observed}",
+        "If it was put in on purpose, accept it with accept_baseline and a reason; otherwise find out who did.",
+        "若是有意安装，请用 accept_baseline 并注明原因予以确认；否则查明是谁所为。",
+    ),
+    "device.slot.moved": _cause(
+        FAIL,
+        "slot {slot} holds {observed}, accepted in {origin}",
+        "槽位 {slot} 中为 {observed}，其确认位置为 {origin}",
+        "The card is good, its place is another. Either put it back, or accept the move with accept_baseline and a "
+        "reason, so that the history of the card stays true.",
+        "卡本身正常，只是换了位置。请放回原处，或用 accept_baseline 并注明原因确认此次移动，使该卡的历史保持真实。",
+    ),
+    "device.slot.swapped": _cause(
+        FAIL,
+        "slot {slot} holds {observed}, the card of {origin}: the two were exchanged",
+        "槽位 {slot} 中为 {observed}，即 {origin} 的卡：两卡已互换",
+        "Usual after a repair or a test of card against slot. Exchange them back, or accept the new order with "
+        "accept_baseline and a reason; until then a fault report names the wrong card.",
+        "常见于维修或交叉验证之后。请换回，或用 accept_baseline 并注明原因确认新顺序；在此之前故障报告会指向错误的卡。",
+    ),
+    "device.slot.replaced": _cause(
+        FAIL,
+        "slot {slot} holds another card: {observed} instead of {expected}",
+        "槽位 {slot} 中换成了另一张卡：{observed}，原为 {expected}",
+        "If it was replaced on purpose, check that firmware and model fit the others, then accept it with "
+        "accept_baseline and the number of the repair as reason. If nobody replaced it, ask who was at the machine.",
+        "若是有意更换，确认固件与型号同其他卡一致后，用 accept_baseline 并以维修单号为原因予以确认；若无人更换，请追"
+        "查谁操作过该机器。",
+    ),
+    "device.slot.firmware_changed": _cause(
+        FAIL,
+        "the card in slot {slot} has other firmware: {observed} instead of {expected}",
+        "槽位 {slot} 中的卡固件已变化：{observed}，原为 {expected}",
+        "If the firmware was updated on purpose, update the other cards of the type too and accept with "
+        "accept_baseline.",
+        "若是有意升级固件，请将同类型的其他卡一并升级，并用 accept_baseline 确认。",
+        severity=WARNING,
+    ),
+    "device.slot.unplaced": _cause(
+        UNKNOWN,
+        "no believable slot name for {card}{candidates}",
+        "{card} 没有可信的槽位名{candidates}",
+        "Neither the vendor tool, sysfs nor the firmware's slot table names it. Declare the place in "
+        "cluster_accelerator_slots of the node type ({address: slot}); the server's manual has the map.",
+        "厂商工具、sysfs 与固件槽位表均未给出。请在该节点类型的 cluster_accelerator_slots 中声明（{地址: 槽位}），"
+        "对应关系见服务器手册。",
+        severity=WARNING,
+    ),
+    "device.slot.no_baseline": _cause(
+        UNKNOWN,
+        "no accepted slot baseline to hold {host} against: {detail}",
+        "{host} 没有可对照的已确认槽位基线：{detail}",
+        "Look at the recorded map, compare it with the labels in the rack, and accept it with the accept_baseline "
+        "playbook and a reason; commit the baseline.",
+        "查看记录的槽位图，与机柜内标签核对后，用 accept_baseline 剧本并注明原因予以确认，并提交基线文件。",
+    ),
+    "device.slot.unknown": _cause(
+        UNKNOWN,
+        "the slots of {host} could not be compared: {detail}",
+        "无法比较 {host} 的槽位：{detail}",
+        "The evidence has the reason. A damaged baseline is restored from the version control of the site.",
+        "原因见证据。损坏的基线文件可从站点的版本库恢复。",
+    ),
+    "device.slot.blocked": _blocked(
+        "the card in slot {slot} could not be identified; accepted there: {expected}",
+        "无法识别槽位 {slot} 中的卡；已确认的卡为：{expected}",
+    ),
+    # ------------------------------------------------------------------ health
+    "device.health.ok": _cause(PASS, "{card} is healthy", "{card} 状态健康"),
+    "device.health.warning": _cause(
+        FAIL,
+        "{card} warns: {observed}",
+        "{card} 告警：{observed}",
+        "Plan the action that the reason names (a pending row remap wants a reset, heat wants a look at fans and "
+        "airflow) for the next drain; watch whether it grows.",
+        "按原因安排处理：待生效的行重映射需要复位，过热需检查风扇与风道，可放到下一次排空时进行；留意是否加重。",
+        severity=WARNING,
+    ),
+    "device.health.critical": _cause(
+        FAIL,
+        "{card} is not healthy: {observed}",
+        "{card} 状态异常：{observed}",
+        "Drain the node. Reset the card or reboot, then verify again; if the fault returns, run the vendor's "
+        "diagnosis and replace the card under its serial.",
+        "排空节点，复位该卡或重启后重新验收；若故障复现，运行厂商诊断工具并按序列号更换该卡。",
+    ),
+    "device.health.unknown": _cause(
+        UNKNOWN,
+        "the health of {card} could not be read: {observed}",
+        "无法读取 {card} 的健康状态：{observed}",
+        "A card whose health can't be read is not healthy until shown: ask the vendor tool for this card alone.",
+        "健康状态不可读不等于健康：请用厂商工具单独查询该卡。",
+    ),
+    "device.health.blocked": _blocked("{card} could not be asked for its health", "无法查询 {card} 的健康状态"),
+    # ------------------------------------------------------------------ link
+    "device.link_width.ok": _cause(PASS, "{card}: x{observed}", "{card}：x{observed}"),
+    "device.link_width.narrow": _cause(
+        FAIL,
+        "{card} runs at x{observed}, it can do x{expected}{hop}",
+        "{card} 链路宽度为 x{observed}，能力为 x{expected}{hop}",
+        "Lanes are missing, at any load. Drain, power off, reseat the card and its riser or cable, look for dust "
+        "and bent contacts; check the BIOS for bifurcation. If the width comes back only in another slot, the slot "
+        "or riser is bad; if it follows the card, the card is.",
+        "链路缺少通道，与负载无关。排空并断电，重新插拔该卡及其转接卡或线缆，检查灰尘与弯曲触点，并检查 BIOS 通道拆"
+        "分设置。若换槽位后恢复，则是槽位或转接卡故障；若随卡而走，则是卡故障。",
+    ),
+    "device.link_width.below_declared": _cause(
+        FAIL,
+        "{card} can do x{observed} at most, x{expected} are declared",
+        "{card} 最大链路宽度只有 x{observed}，声明为 x{expected}",
+        "It is another product than declared, or the declaration is wrong: compare the model and correct "
+        "cluster_accelerator_link_width or the card.",
+        "可能是与声明不同的产品，或声明有误：核对型号后修正 cluster_accelerator_link_width 或更换该卡。",
+    ),
+    "device.link_width.unknown": _cause(
+        UNKNOWN,
+        "the link width of {card} could not be judged: {detail}",
+        "无法判定 {card} 的链路宽度：{detail}",
+        "Read current_link_width and max_link_width of the address under /sys/bus/pci/devices; nothing there means "
+        "the card does not answer on the bus, or the address is not known.",
+        "查看 /sys/bus/pci/devices 下该地址的 current_link_width 与 max_link_width；若无内容，说明该卡在总线上无应答"
+        "或地址未知。",
+    ),
+    "device.link_width.disabled": _cause(
+        NOT_APPLICABLE,
+        "the profile does not judge the link width of {card}",
+        "硬件配置不要求判定 {card} 的链路宽度",
+        "cluster_link_width_judged is false for this node type: right only for products that shed lanes when idle.",
+        "该节点类型的 cluster_link_width_judged 为 false：仅适用于空闲时会减少通道的产品。",
+    ),
+    "device.link_width.blocked": _blocked("the link of {card} could not be read", "无法读取 {card} 的链路"),
+    "device.link_speed.ok": _cause(PASS, "{card}: {observed:g} GT/s", "{card}：{observed:g} GT/s"),
+    "device.link_speed.slow": _cause(
+        FAIL,
+        "{card} runs at {observed:g} GT/s under load, it can do {expected:g} GT/s",
+        "{card} 带载链路速率为 {observed:g} GT/s，能力为 {expected:g} GT/s",
+        "Look for corrected PCIe errors (AER) of the address in the kernel log and for a speed limit of the slot in "
+        "the BIOS. Retrain with a cold boot, then reseat card and riser; a card that stays slow in another slot is "
+        "bad.",
+        "在内核日志中查该地址的 PCIe 可纠正错误（AER），并检查 BIOS 是否限制了槽位速率。冷启动重新训练链路，然后重新"
+        "插拔卡与转接卡；换槽位后仍然慢的卡即为故障卡。",
+    ),
+    "device.link_speed.limited": _cause(
+        FAIL,
+        "the path to {card} is limited by the bridge {hop}, whatever the load; the card can do {expected:g} GT/s",
+        "通往 {card} 的路径受上游网桥 {hop} 限制，与负载无关；该卡能力为 {expected:g} GT/s",
+        "The card is not at fault: look at width and speed of the named bridge with lspci -vv (LnkCap, LnkSta). A "
+        "slot or riser of an older generation, a BIOS limit or a downtrained switch uplink are the usual reasons.",
+        "卡本身没有问题：用 lspci -vv 查看该网桥的宽度与速率（LnkCap、LnkSta）。常见原因是旧一代的槽位或转接卡、"
+        "BIOS 限速，或交换芯片上行链路降级。",
+    ),
+    "device.link_speed.below_declared": _cause(
+        FAIL,
+        "{card} can do {observed:g} GT/s at most, {expected:g} GT/s are declared",
+        "{card} 最大链路速率只有 {observed:g} GT/s，声明为 {expected:g} GT/s",
+        "It is another product than declared, or the declaration is wrong: compare the model and correct "
+        "cluster_accelerator_link_speed_gts or the card.",
+        "可能是与声明不同的产品，或声明有误：核对型号后修正 cluster_accelerator_link_speed_gts 或更换该卡。",
+    ),
+    "device.link_speed.no_reading": _cause(
+        UNKNOWN,
+        "{card} is idle at {observed:g} of {expected:g} GT/s, and there is no reading under load that is young enough",
+        "{card} 空闲时为 {observed:g} GT/s（能力 {expected:g} GT/s），且没有足够新的带载读数",
+        "No fault: an idle card lowers its speed. Put load on the links and read them with the measure playbook; "
+        "the reading holds for cluster_link_reading_max_age_hours.",
+        "并非故障：空闲的卡会降低链路速率。用 measure 剧本加载并读取链路；读数在 cluster_link_reading_max_age_hours "
+        "内有效。",
+        severity=WARNING,
+    ),
+    "device.link_speed.unknown": _cause(
+        UNKNOWN,
+        "the link speed of {card} could not be judged: {detail}",
+        "无法判定 {card} 的链路速率：{detail}",
+        "Read current_link_speed and max_link_speed of the address under /sys/bus/pci/devices.",
+        "查看 /sys/bus/pci/devices 下该地址的 current_link_speed 与 max_link_speed。",
+        severity=WARNING,
+    ),
+    "device.link_speed.blocked": _blocked("the link of {card} could not be read", "无法读取 {card} 的链路"),
+    # ------------------------------------------------------------------ driver version
+    "device.driver_version.ok": _cause(
+        PASS, "driver {observed}, as on the other nodes of the type", "驱动版本 {observed}，与同类节点一致"
+    ),
+    "device.driver_version.differs": _cause(
+        FAIL,
+        "driver {observed} instead of {expected} ({reason})",
+        "驱动版本为 {observed}，应为 {expected}（{reason}）",
+        "Declare cluster_driver_version for the node type, drain this node and bring it to that version; hold the "
+        "packages so that no unattended upgrade moves one node alone.",
+        "为该节点类型声明 cluster_driver_version，排空该节点并安装到该版本；锁定软件包，避免自动升级只改动个别节点。",
+    ),
+    "device.driver_version.unknown": _cause(
+        UNKNOWN,
+        "the driver version of {host} could not be told: {detail}",
+        "无法得知 {host} 的驱动版本：{detail}",
+        "Check that the driver is loaded (device.driver) and that the variables of this host can be templated.",
+        "检查驱动是否已加载（device.driver），以及该主机的变量能否正常展开。",
+    ),
+    "device.driver_version.not_applicable": _cause(NOT_APPLICABLE, "{host} has no accelerators", "{host} 没有加速卡"),
+    # ------------------------------------------------------------------ baseline
+    "baseline.clock.ok": _cause(PASS, "the clock is synchronised", "时钟已同步"),
+    "baseline.clock.unsynchronised": _cause(
+        FAIL,
+        "the clock of {host} is not synchronised with a declared server",
+        "{host} 的时钟未与声明的服务器同步",
+        "chronyc sources -v shows whether the servers answer (a cut network, a firewall on 123/udp) and which is "
+        "chosen. Without one time for all, munge refuses credentials, TLS fails and logs can't be put in order.",
+        "用 chronyc sources -v 查看服务器是否应答（网络中断、123/udp 被防火墙拦截）及选中了哪一个。时间不统一会使 "
+        "munge 拒绝凭据、TLS 失败、日志无法对齐。",
+    ),
+    "baseline.clock.skewed": _cause(
+        FAIL,
+        "the clock of {host} is off by {observed[offset_milliseconds]} ms, allowed are "
+        "{expected[offset_milliseconds]} ms",
+        "{host} 的时钟偏差为 {observed[offset_milliseconds]} 毫秒，允许 {expected[offset_milliseconds]} 毫秒",
+        "If only this node is off, step it with chronyc makestep after draining; if several are off by the same "
+        "amount, their time server lies.",
+        "若只有该节点偏差，排空后执行 chronyc makestep 校正；若多个节点偏差相同，则是时间服务器有误。",
+    ),
+    "baseline.clock.differs": _cause(
+        FAIL,
+        "time service of {host} differs from the declaration: {names}",
+        "{host} 的时间服务与声明不符：{names}",
+        "Run the baseline playbook on this host and look who changed the file in between.",
+        "对该主机执行 baseline 剧本，并查明期间谁改动了配置。",
+    ),
+    "baseline.clock.shared_kernel": _cause(
+        NOT_APPLICABLE, "shared kernel: {host} does not own its clock", "共享内核：{host} 不拥有自己的时钟"
+    ),
+    "baseline.clock.unknown": _cause(
+        UNKNOWN,
+        "the clock of {host} could not be judged: {names} gave no readable answer",
+        "无法判定 {host} 的时钟：{names} 没有可读的应答",
+        "Check that the service runs (systemctl status chrony or chronyd) and that chronyc tracking answers as root.",
+        "检查服务是否运行（systemctl status chrony 或 chronyd），以及 root 下 chronyc tracking 是否应答。",
+    ),
+    "baseline.time_zone.ok": _cause(PASS, "the time zone is the declared one", "时区与声明一致"),
+    "baseline.time_zone.differs": _cause(
+        FAIL,
+        "the time zone of {host} is not the declared one: {observed[time_zone]} instead of {expected[time_zone]}",
+        "{host} 的时区与声明不符：为 {observed[time_zone]}，应为 {expected[time_zone]}",
+        "Run the baseline playbook on this host; timedatectl shows the zone in force.",
+        "对该主机执行 baseline 剧本；timedatectl 可查看当前时区。",
+    ),
+    "baseline.time_zone.unknown": _cause(
+        UNKNOWN,
+        "the time zone of {host} could not be read",
+        "无法读取 {host} 的时区",
+        "/etc/localtime should be a link into /usr/share/zoneinfo; timedatectl set-timezone repairs it.",
+        "/etc/localtime 应为指向 /usr/share/zoneinfo 的符号链接，可用 timedatectl set-timezone 修复。",
+    ),
+    "baseline.packages.ok": _cause(PASS, "every required package is installed", "必需软件包均已安装"),
+    "baseline.packages.differs": _cause(
+        FAIL,
+        "packages missing on {host}: {names}",
+        "{host} 缺少软件包：{names}",
+        "Run the baseline playbook on this host; if it can not install them, check its package sources.",
+        "对该主机执行 baseline 剧本；若无法安装，请检查其软件源。",
+    ),
+    "baseline.packages.unknown": _cause(
+        UNKNOWN,
+        "the package database of {host} did not answer",
+        "{host} 的软件包数据库没有应答",
+        "See whether another package manager holds the lock (ps, lsof /var/lib/dpkg/lock*) or the database is damaged.",
+        "检查是否有其他包管理进程持锁（ps、lsof /var/lib/dpkg/lock*），或数据库是否损坏。",
+    ),
+}
+
+
+def _baseline(check: str, en: str, zh: str, do_en: str, do_zh: str, shared: bool = True) -> None:
+    """Add the causes of a check that only compares named values."""
+    CAUSES[f"{check}.ok"] = _cause(PASS, f"{en}: as declared", f"{zh}：与声明一致")
+    CAUSES[f"{check}.differs"] = _cause(
+        FAIL,
+        f"{en} of {{host}} differ from the declaration: {{names}} (see expected and observed)",
+        f"{{host}} 的{zh}与声明不符：{{names}}（见期望值与实测值）",
+        do_en,
+        do_zh,
+    )
+    CAUSES[f"{check}.unknown"] = _cause(
+        UNKNOWN,
+        f"{en} of {{host}} could not be read: {{names}}",
+        f"无法读取 {{host}} 的{zh}：{{names}}",
+        "The evidence names what refused to answer; read the value by hand as root.",
+        "证据中列出了未应答的项目；请以 root 手工读取该值。",
+    )
+    if shared:
+        CAUSES[f"{check}.shared_kernel"] = _cause(
+            NOT_APPLICABLE,
+            f"shared kernel: {en} belong to the machine that {{host}} runs on",
+            f"共享内核：{zh}属于 {{host}} 所在的物理机",
+        )
+
+
+_baseline(
+    "baseline.limits",
+    "process limits",
+    "进程资源限制",
+    "limits.conf has no effect on services that systemd starts: the drop-in of the baseline role sets them. Run the "
+    "baseline playbook, then restart the services that should get the new limits (scheduler, container runtime).",
+    "limits.conf 对 systemd 启动的服务无效，由 baseline 角色写入的 systemd 配置片段设置。执行 baseline 剧本后，重启"
+    "需要新限制的服务（调度器、容器运行时）。",
+)
+_baseline(
+    "baseline.kernel_parameters",
+    "kernel parameters",
+    "内核参数",
+    "Run the baseline playbook. If the value comes back, another file sets it later: look through sysctl --system.",
+    "执行 baseline 剧本。若数值又变回去，说明有其他文件在其后设置，请查看 sysctl --system 的输出。",
+)
+_baseline(
+    "baseline.hugepages",
+    "huge pages",
+    "大页内存",
+    "Memory that is already fragmented can't give them: reboot the drained node so that they are reserved early.",
+    "内存碎片化后无法再分配大页：排空节点后重启，使其在启动早期预留。",
+)
+_baseline(
+    "baseline.transparent_hugepages",
+    "transparent huge page settings",
+    "透明大页策略",
+    "Run the baseline playbook; a tuned profile or a kernel argument (transparent_hugepage=) may set it again.",
+    "执行 baseline 剧本；tuned 配置或内核参数（transparent_hugepage=）可能会再次改写。",
+)
+_baseline(
+    "baseline.numa_balancing",
+    "NUMA balancing settings",
+    "自动 NUMA 均衡设置",
+    "Run the baseline playbook; automatic balancing moves pages of pinned jobs and costs steps time.",
+    "执行 baseline 剧本；自动均衡会迁移已绑核作业的内存页，拖慢训练步。",
+)
+
+
+class _Lenient(string.Formatter):
+    """Fills in what it has: a message with a gap is better than a verify that dies while it reports."""
+
+    def get_field(self, field_name, args, kwargs):
+        try:
+            return super().get_field(field_name, args, kwargs)
+        except (KeyError, IndexError, AttributeError, TypeError, ValueError):
+            return None, field_name
+
+    def format_field(self, value, format_spec):
+        if value is None:
+            return "?"
+        try:
+            return super().format_field(value, format_spec)
+        except (ValueError, TypeError):
+            return str(value)
+
+
+_FORMATTER = _Lenient()
+
+
+def _language(language: str) -> str:
+    return language if language in LANGUAGES else "en"
+
+
+def text(cause: str, language: str = "en", **params: object) -> str:
+    """Return the message of ``<check>.<cause>``; KeyError for a cause that does not exist."""
+    return _FORMATTER.vformat(CAUSES[cause].message[_language(language)], (), params)
+
+
+def hint_text(cause: str, language: str = "en") -> str:
+    """Return what to do next about ``<check>.<cause>``; "" where nothing is to do or the cause is not known."""
+    known = CAUSES.get(cause)
+    return known.hint[_language(language)] if known else ""
+
+
+def check_of(cause: str) -> str:
+    """Return the check id of ``<check>.<cause>``."""
+    return cause.rpartition(".")[0]
+
+
+_PAGE = {
+    "en": {
+        "title": "Faults: what a finding means and what to do",
+        "intro": "Rendered from plugins/module_utils/_accel/hints.py by tests/render_faults.py; change it there.\n\n"
+        "Each finding names its cause in `hint`. Words in braces are filled in by the check. `unknown` means that it\n"
+        "could not be measured; it never counts as a pass. A warning is counted and shown, but does not fail a run.",
+        "verdict": "{verdict}, {severity}",
+        "verdicts": {PASS: "pass", FAIL: "fail", UNKNOWN: "unknown", NOT_APPLICABLE: "not applicable"},
+        "severities": {CRITICAL: "critical", WARNING: "warning"},
+        "fine": "When all is well: ",
+    },
+    "zh": {
+        "title": "故障手册：检查结果的含义与处理",
+        "intro": "由 tests/render_faults.py 根据 plugins/module_utils/_accel/hints.py 生成，请在源文件中修改。\n\n"
+        "每条检查结果的 `hint` 字段指明其原因，花括号内的内容由检查填入。“未知”表示无法测得，绝不视为通过；\n"
+        "“警告”会计数并显示，但不会使本次运行失败。",
+        "verdict": "{verdict}，{severity}",
+        "verdicts": {PASS: "通过", FAIL: "不通过", UNKNOWN: "未知", NOT_APPLICABLE: "不适用"},
+        "severities": {CRITICAL: "严重", WARNING: "警告"},
+        "fine": "正常时：",
+    },
+}
+
+
+def faults_page(language: str = "en") -> str:
+    """Return docs/faults.md: every check, then every cause with what it says and what to do, as Markdown."""
+    words = _PAGE[language]
+    lines = [f"# {words['title']}", "", words["intro"], ""]
+    for check, about in CHECKS.items():
+        lines += [f"## {check} - {about['title'][language]}", ""]
+        for cause, spec in CAUSES.items():
+            if check_of(cause) != check:
+                continue
+            message = _plain(spec.message[language])
+            if spec.verdict == PASS:
+                lines += [f"{words['fine']}{message}", ""]
+                continue
+            verdict = words["verdict"].format(
+                verdict=words["verdicts"][spec.verdict], severity=words["severities"][spec.severity]
+            )
+            lines += [f"### {cause}", "", f"{verdict}: {message}" if language == "en" else f"{verdict}：{message}", ""]
+            if spec.hint[language]:
+                lines += [_plain(spec.hint[language]), ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _plain(words: str) -> str:
+    """Keep Markdown from reading a text as markup."""
+    for sign in "\\`*_<>|":
+        words = words.replace(sign, "\\" + sign)
+    return words
