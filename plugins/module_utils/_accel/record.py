@@ -1,0 +1,339 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""Records as files: canonical JSON, "same but for the clock", written whole or not at all.
+
+A record that cannot be trusted is never repaired, guessed at or overwritten: it is refused with its
+line, and a person decides. The history is a file of JSON lines that only grows.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
+from json.decoder import scanstring  # type: ignore[attr-defined]
+
+# Keys that say when something was looked at, not what was seen.
+CLOCK_FIELDS = frozenset({"observed_at", "measured_at"})
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+_UNTOUCHED = "It is left untouched; correct it, or move it away to start anew."
+
+# A place inside a JSON body, outermost key first.
+Path = tuple  # of str and int
+
+
+class RecordError(Exception):
+    """A record that cannot be read or written; the text names the file, and the line where there is one."""
+
+
+def now_utc() -> str:
+    """Return the time as ``2026-11-30T01:02:03Z``."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def canonical(body: object) -> str:
+    """Return the one text of a body: sorted keys, two spaces, a newline at the end."""
+    return json.dumps(body, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def same(old: object, new: object) -> bool:
+    """Tell whether two bodies differ in nothing but the clock fields, at any depth."""
+    return without_clock(old) == without_clock(new)
+
+
+def without_clock(body: object) -> object:
+    """Return the body without its clock fields."""
+    if isinstance(body, dict):
+        return {key: without_clock(value) for key, value in body.items() if key not in CLOCK_FIELDS}
+    if isinstance(body, (list, tuple)):
+        return [without_clock(value) for value in body]
+    return body
+
+
+# Reading
+
+
+def load(
+    path: str, problems: Callable[[dict], Iterable[tuple[Path, str]]] | None = None, schema: int = 1
+) -> dict | None:
+    """Return the record in ``path``, None when there is no such file.
+
+    ``problems`` names what is wrong with a body of this kind: (place inside the body, sentence).
+    RecordError for whatever is not such a record.
+    """
+    try:
+        with open(path, "rb") as handle:
+            raw = handle.read()
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise RecordError(f"{path} cannot be read: {exc.strerror}.") from exc
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        line = raw.count(b"\n", 0, exc.start) + 1
+        column = exc.start - raw.rfind(b"\n", 0, exc.start)
+        raise RecordError(f"{path} line {line} column {column}: not UTF-8 text. {_UNTOUCHED}") from exc
+    return parse(text, path, problems, schema)
+
+
+def parse(
+    text: str, path: str, problems: Callable[[dict], Iterable[tuple[Path, str]]] | None = None, schema: int = 1
+) -> dict:
+    """Return the record that ``text`` is; RecordError names ``path``, line and column of what is wrong."""
+    places: dict[Path, int] = {}
+    try:
+        body = json.loads(text, parse_constant=_refuse_constant)
+        twice = _walk(text, _blank(text, 0), (), places)[1]
+    except json.JSONDecodeError as exc:
+        raise RecordError(
+            f"{path} line {exc.lineno} column {exc.colno}: not valid JSON ({exc.msg}). {_UNTOUCHED}"
+        ) from exc
+    except ValueError as exc:
+        raise RecordError(f"{path}: not valid JSON ({exc}). {_UNTOUCHED}") from exc
+    except RecursionError as exc:
+        raise RecordError(f"{path}: nested too deep to be a record. {_UNTOUCHED}") from exc
+    found: list[tuple[int, str]] = [(offset, f"the key {key!r} stands there twice") for offset, key in twice]
+    for where, sentence in _shape(body, schema) or (problems(body) if problems else ()):
+        while where and where not in places:
+            where = where[:-1]
+        found.append((places.get(where, 0), sentence))
+    if found:
+        offset, sentence = min(found)
+        line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+        more = f" ({len(found) - 1} more after it)" if len(found) > 1 else ""
+        raise RecordError(f"{path} line {line} column {column}: {sentence}{more}. {_UNTOUCHED}")
+    return body
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is no JSON number")
+
+
+def _shape(body: object, schema: int) -> list[tuple[Path, str]]:
+    if not isinstance(body, dict):
+        return [((), f"a record is an object, this is {kind_of(body)}")]
+    if "schema" not in body:
+        return [((), "the key 'schema' is missing")]
+    number = body["schema"]
+    if isinstance(number, bool) or number != schema:
+        return [(("schema",), f"schema {json.dumps(number)} is not one this version reads (it reads {schema})")]
+    return []
+
+
+def kind_of(value: object) -> str:
+    """Return the JSON word for the type of a value, with its article."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    kinds = ((dict, "an object"), (list, "a list"), (str, "a text"), (int, "a number"), (float, "a number"))
+    return next((word for kind, word in kinds if isinstance(value, kind)), type(value).__name__)
+
+
+def _blank(text: str, position: int) -> int:
+    found = _BLANK.match(text, position)
+    return found.end() if found else position
+
+
+def _walk(text: str, position: int, where: Path, places: dict[Path, int]) -> tuple[int, list[tuple[int, str]]]:
+    """Note where each value of a valid JSON text starts; return the end and the keys that stand twice.
+
+    json.loads keeps neither: it silently takes the last of two equal keys, which is how a badly
+    merged baseline would lose a slot.
+    """
+    places[where] = position
+    twice: list[tuple[int, str]] = []
+    if text[position] not in "{[":
+        return json.JSONDecoder().raw_decode(text, position)[1], twice
+    closing, names, count = "}" if text[position] == "{" else "]", set(), 0
+    position = _blank(text, position + 1)
+    while text[position] != closing:
+        step: str | int = count
+        if closing == "}":
+            start = position
+            step, position = scanstring(text, position + 1, True)
+            if step in names:
+                twice.append((start, str(step)))
+            names.add(step)
+            position = _blank(text, _blank(text, position) + 1)  # over the colon
+        position, below = _walk(text, position, (*where, step), places)
+        twice += below
+        count += 1
+        position = _blank(text, position)
+        if text[position] == ",":
+            position = _blank(text, position + 1)
+    return position + 1, twice
+
+
+# Writing
+
+_REASONS = {
+    errno.ENOSPC: "no space is left on the device",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.ENOTDIR: "a part of the path is a file, not a directory",
+    errno.EEXIST: "a part of the path is a file, not a directory",
+    errno.EISDIR: "there is a directory of that name",
+}
+
+
+def _reason(exc: OSError) -> str:
+    return _REASONS.get(exc.errno or 0, exc.strerror or str(exc))
+
+
+def write(path: str, body: object, mode: int = 0o644) -> None:
+    """Write a record atomically; RecordError when it cannot be, with the old one as it was."""
+    commit(stage(path, body, mode), path)
+
+
+def stage(path: str, body: object, mode: int = 0o644) -> str:
+    """Write a body beside ``path``, safely on disk, and return the name of that file for ``commit``.
+
+    Everything that is likely to fail (no space, read-only) fails here, before anything is replaced.
+    """
+    content = canonical(body).encode("utf-8")
+    temporary = None
+    try:
+        directory = make_directory(os.path.dirname(path) or ".")
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=directory)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+    except OSError as exc:
+        if temporary is not None:
+            discard(temporary)
+        raise RecordError(f"{path} cannot be written: {_reason(exc)}. What was there before is intact.") from exc
+    return temporary
+
+
+def commit(temporary: str, path: str) -> None:
+    """Put a staged file in the place of the old one."""
+    try:
+        os.replace(temporary, path)
+    except OSError as exc:
+        discard(temporary)
+        raise RecordError(f"{path} cannot be written: {_reason(exc)}. What was there before is intact.") from exc
+    _sync_directory(os.path.dirname(path) or ".")
+
+
+def discard(temporary: str) -> None:
+    """Remove a staged file."""
+    try:
+        os.unlink(temporary)
+    except OSError:
+        pass  # a leftover hidden file harms nobody; the error that led here is the one to tell
+
+
+def make_directory(path: str) -> str:
+    """Create a directory and what is missing above it, readable by all whatever the umask says."""
+    if not os.path.isdir(path):
+        make_directory(os.path.dirname(os.path.abspath(path)))
+        try:
+            os.mkdir(path)
+            os.chmod(path, 0o755)
+        except FileExistsError:
+            if not os.path.isdir(path):  # someone else was faster is fine, a file is not
+                raise
+    return path
+
+
+def _sync_directory(path: str) -> None:
+    # The rename itself must survive a power cut too; not every file system can sync a directory.
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
+
+
+# History
+
+
+def append_history(path: str, events: list[dict]) -> None:
+    """Append one line an event. All of them or none: what a full disk cut short is taken back."""
+    if not events:
+        return
+    lines = [(json.dumps(event, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8") for event in events]
+    try:
+        make_directory(os.path.dirname(path) or ".")
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError as exc:
+        raise RecordError(f"{path} cannot be written: {_reason(exc)}.") from exc
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # two runs on one controller take turns
+        size = os.fstat(handle).st_size
+        try:
+            if size and os.pread(handle, 1, size - 1) != b"\n":
+                _write_all(handle, b"\n")  # a line that a power cut left open must not swallow ours
+            for line in lines:
+                _write_all(handle, line)
+            os.fsync(handle)
+        except OSError as exc:
+            os.ftruncate(handle, size)
+            raise RecordError(f"{path} cannot be written: {_reason(exc)}. No line was added.") from exc
+    finally:
+        os.close(handle)
+
+
+def _write_all(handle: int, content: bytes) -> None:
+    written = os.write(handle, content)
+    while written < len(content):  # a full disk takes a part first and fails the second time
+        written += os.write(handle, content[written:])
+
+
+def read_history(path: str) -> list[dict]:
+    """Return all events, oldest first; RecordError names the first line that is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as handle:
+            lines = handle.read().split("\n")
+    except FileNotFoundError:
+        return []
+    except OSError as exc:
+        raise RecordError(f"{path} cannot be read: {exc.strerror}.") from exc
+    events = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            event = json.loads(line)
+        except ValueError as exc:
+            raise RecordError(f"{path} line {number}: not valid JSON ({exc}). {_UNTOUCHED}") from exc
+        if not isinstance(event, dict):
+            raise RecordError(f"{path} line {number}: an event is an object, this is {kind_of(event)}. {_UNTOUCHED}")
+        events.append(event)
+    return events
+
+
+def history_of_slot(path: str, host: str, slot: str) -> list[dict]:
+    """Return what happened at one place: the cards that came and went."""
+    return [event for event in read_history(path) if event.get("host") == host and event.get("slot") == slot]
+
+
+def history_of_serial(path: str, serial: str) -> list[dict]:
+    """Return what happened to one card, by its serial or, for chips without one, by their UUID."""
+    return [event for event in read_history(path) if serial in _names(event)]
+
+
+def _names(event: dict) -> list:
+    uuids = (event.get("old_uuids") or []) + (event.get("new_uuids") or [])
+    return [name for name in (event.get("old_serial"), event.get("new_serial"), *uuids) if name]

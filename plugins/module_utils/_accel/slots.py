@@ -1,0 +1,878 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""Which card sits in which slot: names from four sources, the record of a host, records compared.
+
+A slot is a place, a card is a thing with an identity. A card is the same card where its UUID is the
+same; where a side has none, its serial; where a side has neither, its place. Never its index, and never
+its address alone while it has anything better: both change from boot to boot.
+
+A board may carry two or four devices (chips, each with its own PCI function and UUID) that share its
+serial. Devices are compared one by one; what moved, came or went together is told as one board.
+
+docs/data.md shows the shapes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+
+from . import pci
+from .model import SLOT_SOURCES, SlotName, to_int
+from .record import kind_of
+
+SCHEMA = 1
+
+# What a comparison lists, in the order in which it is told.
+KINDS = ("missing", "new", "moved", "swapped", "replaced", "changed", "unplaced")
+
+# Why a card is not present: it is on the bus but dead, it is there but its tool gave no answer for it,
+# something is there that does not say which card it is, nothing is there.
+LOST = "lost"
+NOT_REPORTED = "not_reported"
+NOT_IDENTIFIED = "not_identified"
+GONE = "gone"
+
+# ---------------------------------------------------------------------------------------------------
+# Names of slots
+# ---------------------------------------------------------------------------------------------------
+
+
+def declared_slots(declared: dict | None) -> dict[str, str]:
+    """Return a declared map as {address: label}, whichever way round it was written.
+
+    Addresses may leave the function out: every function of that device is meant, and the key stays
+    without one. ValueError names an entry that holds no address, or no label.
+    """
+    labels: dict[str, str] = {}
+    for left, right in (declared or {}).items():
+        place, label = _address(left), right
+        if place is None:
+            place, label = _address(right), left
+        if place is None:
+            raise ValueError(f"declared slot {left!r}: {right!r} names no PCI address (like 0000:18:00.0)")
+        name = "" if label is None else str(label).strip()
+        if not name:
+            raise ValueError(f"declared slot {left!r}: {right!r} has no name")
+        if labels.setdefault(place, name) != name:
+            raise ValueError(f"{place} is declared twice: {labels[place]!r} and {name!r}")
+    return labels
+
+
+def _address(text: object) -> str | None:
+    """Return a function's address, or a device's where no function is told; None when it is neither."""
+    for reader in (pci.normalise, pci.normalise_device):
+        try:
+            return reader(str(text))
+        except ValueError:
+            continue
+    return None
+
+
+def _device_of(address: str) -> str:
+    return address.rsplit(".", 1)[0]
+
+
+def name_slots(
+    functions: Iterable,
+    declared: dict | None,
+    vendor_labels: dict[str, str | None] | None,
+    sysfs_slots: Iterable[dict],
+    dmi_slots: Iterable,
+    boards: dict[str, str | None] | None = None,
+) -> dict[str, SlotName]:
+    """Return the slot name of each ``pci.Function`` of ``functions``, by address.
+
+    Sources in the order of trust: the declared map, the vendor's own label, a sysfs slot of the device or
+    of a bridge above it (the nearest level that has any), the same in the believable part of a DMI table,
+    none. What a source gives counts only when it is one label, and when no other card has it: a riser or a switch
+    behind one slot puts several cards into it, a tool may number all of them 1. Devices that share a board
+    may share a slot; ``boards`` gives their serials by address (functions of one device share a board
+    anyway; one whose serial nobody told, because it is lost, may belong to the only board that is known).
+    Labels that lost, from whichever source, stay as candidates.
+    """
+    functions = list(functions)
+    known = declared_slots(declared)
+    sysfs = _sysfs_names(sysfs_slots)
+    dmi = _dmi_names(dmi_slots)
+    says: dict[str, dict[str, list[str]]] = {source: {} for source in SLOT_SOURCES}
+    for function in functions:
+        address = function.address
+        label = known.get(address) or known.get(_device_of(address))
+        says["declared"][address] = [label] if label else []
+        label = str((vendor_labels or {}).get(address) or "").strip()
+        says["vendor"][address] = [label] if _names_something(label) else []
+        says["sysfs"][address] = _nearest(function, sysfs)
+        says["dmi"][address] = _nearest(function, dmi)
+
+    chosen: dict[str, tuple[str, str]] = {}
+    for source in SLOT_SOURCES:
+        holders: dict[str, list[str]] = {}
+        for address, (label, _) in chosen.items():
+            holders.setdefault(label, []).append(address)
+        claimants: dict[str, list[str]] = {}
+        for address, labels in says[source].items():
+            for label in labels:
+                claimants.setdefault(label, []).append(address)
+        for address, labels in says[source].items():
+            if address in chosen or len(labels) != 1:
+                continue
+            rivals = holders.get(labels[0], []) + claimants[labels[0]]
+            # What an operator declares is not second-guessed.
+            if source == "declared" or _one_board({*rivals, address}, boards or {}):
+                chosen[address] = (labels[0], source)
+
+    return {
+        function.address: _slot_name(
+            chosen.get(function.address), {source: says[source][function.address] for source in SLOT_SOURCES}
+        )
+        for function in functions
+    }
+
+
+def _slot_name(chosen: tuple[str, str] | None, said: dict[str, list[str]]) -> SlotName:
+    label, source = chosen or (None, None)
+    candidates = [{"label": one, "source": name} for name in SLOT_SOURCES for one in said[name] if one != label]
+    return SlotName(label, source, candidates)
+
+
+def _names_something(name: str) -> bool:
+    # Slot number 0 is what firmware says for "none"; the kernel makes the second one 0-1 (below).
+    return bool(name) and not re.fullmatch(r"0(-\d+)?", name)
+
+
+def _sysfs_names(slots: Iterable[dict]) -> dict[str, list[str]]:
+    """Return the names that a device address has; more than one where none is to be believed.
+
+    The kernel makes a name that is taken unique by appending a number (make_slot_name in
+    drivers/pci/slot.c): with "5" and "5-1" the firmware gave two slots the number 5, and which of the two
+    got it is chance. Both are then listed for both addresses, so that neither is unique.
+    """
+    families: dict[str, list[str]] = {}
+    found: list[tuple[str, str]] = []
+    for slot in slots:
+        name, address = str(slot["name"]), pci.normalise_device(str(slot["address"]))
+        if address and _names_something(name):
+            found.append((address, name))
+            families.setdefault(re.sub(r"-\d+$", "", name), []).append(name)
+    names: dict[str, set[str]] = {}
+    for address, name in found:
+        base = re.sub(r"-\d+$", "", name)
+        names.setdefault(address, set()).update(families[base] if base in families[base] else [name])
+    return {address: sorted(several, key=natural) for address, several in names.items()}
+
+
+def _dmi_names(slots: Iterable) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for slot in slots:
+        # The function number of firmware tables is often wrong: the device is what counts.
+        address = pci.normalise_device(str(slot.address)) if slot.address else None
+        if address and slot.designation and slot.designation not in names.get(address, ()):
+            names.setdefault(address, []).append(slot.designation)
+    return names
+
+
+def _nearest(function, names: dict[str, list[str]]) -> list[str]:
+    """Return the names at the device itself, else at the nearest bridge above it that has any."""
+    for address in (function.address, *function.ancestors):
+        if _device_of(address) in names:
+            return names[_device_of(address)]
+    return []
+
+
+def _one_board(addresses: set[str], boards: dict[str, str | None]) -> bool:
+    if len({_device_of(address) for address in addresses}) == 1:
+        return True
+    serials = {boards.get(address) for address in addresses} - {None}
+    return len(serials) == 1
+
+
+def apply_declared(observation: dict, declared: dict | None) -> None:
+    """Put a declared map over the slot names of an observation that was made without it.
+
+    What was there becomes a candidate; a name that the map gives to one board is taken from others.
+    """
+    known = declared_slots(declared)
+    entries = [*observation.get("devices", []), *observation.get("unanswered", [])]
+    holders: dict[str, set] = {}
+    named: dict[int, str] = {}
+    for entry in entries:
+        address = _plain_address(entry) or ""
+        label = known.get(address) or known.get(_device_of(address))
+        if label:
+            named[id(entry)] = label
+            holders.setdefault(label, set()).update({_device_of(address), entry.get("serial") or _device_of(address)})
+    for entry in entries:
+        old = entry.get("slot") or {}
+        mine = {_device_of(_plain_address(entry) or ""), entry.get("serial")}
+        label = named.get(id(entry))
+        if label is None and mine & holders.get(old.get("label") or "", mine):
+            continue
+        losers = [{"label": old["label"], "source": old.get("source")}] if old.get("label") not in (None, label) else []
+        losers += [one for one in old.get("candidates") or [] if one.get("label") != label]
+        entry["slot"] = {"label": label, "source": "declared" if label else None, "candidates": losers}
+
+
+def natural(name: object) -> list:
+    """Return the key that sorts SXM10 after SXM2."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", str(name or ""))]
+
+
+# ---------------------------------------------------------------------------------------------------
+# The record of a host
+# ---------------------------------------------------------------------------------------------------
+
+
+def build_record(observation: dict, host: str, at: str, previous: dict | None = None) -> dict:
+    """Return the slot record of a host from what it shows and from what was recorded before.
+
+    ``observation`` has the shape of ``model.Observation``. A card that was recorded and is not seen any more
+    stays with ``present: false``, its last identity and the reason as ``state``, until another card sits in its slot.
+    One that is seen elsewhere on the host is kept only there. A record of another host
+    (a cloned disk) is no record of this one.
+    """
+    earlier = cards(previous) if previous and previous.get("host") == host else []
+    shown = [_shown(host, device) for device in observation.get("devices", [])]
+    silent = [_shown(host, entry, entry.get("state") or LOST) for entry in observation.get("unanswered", [])]
+
+    pairs, earlier, _ = _pair(earlier, shown)
+    # A device without any identity where a card with one was known: its tool is gone or sick. Not proof of
+    # another card, nor of the same one.
+    for spot in list(shown):
+        if spot.anonymous and not any(spot is now for _, now in pairs):
+            match = _place_match(spot, earlier)
+            if match and not match.anonymous and _models_agree(match, spot):
+                spot.card.update(present=False, state=NOT_IDENTIFIED)
+                shown.remove(spot)
+                silent.append(spot)
+
+    kept = list(shown)
+    for exact in (True, False):
+        for spot in [one for one in silent if one not in kept]:
+            match = _place_match(spot, earlier, exact)
+            if match is None and exact:
+                continue
+            if match is not None:
+                earlier = [one for one in earlier if one is not match]
+                told = {key: match.card.get(key) for key in ("serial", "uuid", "identity", "model", "firmware_version")}
+                spot.card.update({key: value for key, value in told.items() if value is not None})
+                if spot.slot is None:
+                    spot.slot = match.slot
+                    spot.card.update(slot_source=match.card.get("slot_source"))
+            kept.append(spot)
+
+    stayed = {id(now) for before, now in pairs if before.slot == now.slot}
+    for spot in earlier:
+        newcomers = [now for now in shown if now.slot == spot.slot and id(now) not in stayed]
+        taken_over = any(not spot.serial or now.serial != spot.serial for now in newcomers)
+        if spot.slot is None and spot.anonymous:
+            continue  # only an address was known of it, and addresses change: nothing to remember it by
+        if spot.slot is None or not taken_over:
+            kept.append(_Spot(host, spot.slot, dict(spot.card, present=False, state=GONE)))
+
+    kept.sort(key=lambda spot: (_address_key(spot.card), str(spot.uuid or "")))
+    record: dict = {
+        "schema": SCHEMA,
+        "host": host,
+        "observed_at": at,
+        "tool": _tool(observation),
+        "slots": {},
+        "unplaced": [spot.card for spot in kept if spot.slot is None],
+    }
+    for spot in kept:
+        if spot.slot is not None:
+            record["slots"].setdefault(spot.slot, []).append(spot.card)
+    return record
+
+
+def _shown(host: str, entry: dict, state: str | None = None) -> _Spot:
+    slot = entry.get("slot") or {}
+    card = {
+        "serial": entry.get("serial") or None,
+        "uuid": entry.get("uuid") or None,
+        "identity": entry.get("identity") or "address",
+        "vendor": entry.get("vendor") or None,
+        "model": entry.get("model") or None,
+        "firmware_version": entry.get("firmware_version") or None,
+        "pci_address": _plain_address(entry),
+        "slot_source": slot.get("source"),
+        "candidates": slot.get("candidates") or [],
+        "present": state is None,
+        "state": state,
+    }
+    return _Spot(host, slot.get("label") or None, card)
+
+
+def _plain_address(entry: dict) -> str | None:
+    address = entry.get("pci_address")
+    return pci.normalise(str(address)) if address else None
+
+
+def _address_key(card: dict) -> tuple:
+    try:
+        return pci.sort_key(pci.normalise(card.get("pci_address") or "") or "ffffffff:ff:1f.7")
+    except ValueError:
+        return (0,)
+
+
+def _place_match(spot: _Spot, earlier: list[_Spot], exact: bool = False) -> _Spot | None:
+    """Return the earlier card that sat where ``spot`` is: same slot and address, else (not exact) either.
+
+    An address counts only where no slot contradicts it: a lost card's neighbours may be renumbered.
+    """
+    same_slot = [one for one in earlier if spot.slot is not None and one.slot == spot.slot]
+    same_address = [one for one in earlier if one.address and one.address == spot.address]
+    both = [one for one in same_slot if one in same_address]
+    if both or exact:
+        return both[0] if both else None
+    loose = same_slot or [one for one in same_address if spot.slot is None or one.slot is None]
+    return loose[0] if loose else None
+
+
+def _tool(observation: dict) -> dict:
+    """Return name and version of the tool that answered, else of the first that was asked."""
+    tools = observation.get("tools") or []
+    answered = [tool for tool in tools if tool.get("state") == "ok"]
+    for tool in answered or tools:
+        return {"name": tool.get("name"), "version": tool.get("version")}
+    return {"name": "sysfs", "version": None}
+
+
+_TEXTS = ("serial", "uuid", "pci_address")
+_OPTIONAL_TEXTS = ("identity", "vendor", "model", "firmware_version", "slot_source", "state")
+
+
+def problems(body: dict) -> list[tuple[tuple, str]]:
+    """Return what makes a body no slot record: (place inside it, sentence)."""
+    found: list[tuple[tuple, str]] = []
+    wanted = (("host", str), ("observed_at", str), ("tool", dict), ("slots", dict), ("unplaced", list))
+    for key, kind in wanted:
+        if key not in body:
+            found.append(((), f"the key {key!r} is missing"))
+        elif not isinstance(body[key], kind):
+            found.append(((key,), f"{key!r} must be {kind_of(kind())}, this is {kind_of(body[key])}"))
+    if found:
+        return found
+    for label, entries in body["slots"].items():
+        if not isinstance(entries, list):
+            found.append((("slots", label), f"slot {label!r} must be a list of cards, this is {kind_of(entries)}"))
+            continue
+        for number, card in enumerate(entries):
+            found += [(("slots", label, number, *where), text) for where, text in _card_problems(card)]
+    for number, card in enumerate(body["unplaced"]):
+        found += [(("unplaced", number, *where), text) for where, text in _card_problems(card)]
+    return found
+
+
+def _card_problems(card: object) -> list[tuple[tuple, str]]:
+    if not isinstance(card, dict):
+        return [((), f"a card must be an object, this is {kind_of(card)}")]
+    found: list[tuple[tuple, str]] = []
+    for key in _TEXTS:
+        if key not in card:
+            found.append(((), f"a card's key {key!r} is missing (null stands for none)"))
+    for key in (*_TEXTS, *_OPTIONAL_TEXTS):
+        value = card.get(key)
+        if value is not None and not isinstance(value, str):
+            found.append(((key,), f"{key!r} must be a text or null, this is {kind_of(value)}"))
+        elif value == "":
+            found.append(((key,), f"{key!r} is empty (null stands for none)"))
+    if not isinstance(card.get("present", True), bool):
+        found.append((("present",), f"'present' must be true or false, this is {kind_of(card['present'])}"))
+    address = card.get("pci_address")
+    if isinstance(address, str) and address:
+        try:
+            pci.normalise(address)
+        except ValueError as exc:
+            found.append((("pci_address",), str(exc)))
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------
+# Records compared
+# ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class _Spot:
+    """One card where one record puts it."""
+
+    host: str
+    slot: str | None
+    card: dict
+
+    @property
+    def place(self) -> tuple[str, str | None]:
+        return (self.host, self.slot)
+
+    @property
+    def uuid(self) -> str | None:
+        return self.card.get("uuid")
+
+    @property
+    def serial(self) -> str | None:
+        return self.card.get("serial")
+
+    @property
+    def address(self) -> str | None:
+        return _plain_address(self.card)
+
+    @property
+    def anonymous(self) -> bool:
+        return not self.uuid and not self.serial
+
+    @property
+    def present(self) -> bool:
+        return self.card.get("present") is not False
+
+    @property
+    def name(self) -> str:
+        """Return the identity that cards are looked up by."""
+        return f"uuid {self.uuid}" if self.uuid else f"serial {self.serial}"
+
+
+def cards(record: dict | None, host: str | None = None) -> list[_Spot]:
+    """Return every card of a record where it sits, the unplaced ones with slot None."""
+    if not record:
+        return []
+    name = host or record.get("host") or ""
+    placed = [_Spot(name, label, card) for label, entries in record["slots"].items() for card in entries]
+    return placed + [_Spot(name, None, card) for card in record["unplaced"]]
+
+
+Pairs = list  # of (before, now)
+
+
+def _pair(before: list[_Spot], now: list[_Spot]) -> tuple[Pairs, list[_Spot], list[_Spot]]:
+    """Find each card of ``before`` in ``now``; return pairs and what is left over on either side.
+
+    1. by UUID; 2. by serial, where a side has no UUID (another tool answered this time); 3. by serial in
+    one slot, where the UUIDs differ: a board whose tool writes the UUID another way, not another board;
+    4. without any identity, by slot, and 5. by address: the best there is for such a card.
+    """
+    pairs: Pairs = []
+    stages: list[tuple[Callable, Callable]] = [
+        (lambda one: one.uuid, lambda old, new: True),
+        (lambda one: one.serial, lambda old, new: not (old.uuid and new.uuid)),
+        (lambda one: one.serial and one.slot and (one.place, one.serial), lambda old, new: True),
+        (lambda one: one.anonymous and one.slot and one.place, _models_agree),
+        (lambda one: one.anonymous and one.address and (one.host, one.address), _models_agree),
+    ]
+    for key, allowed in stages:
+        waiting: dict[object, list[_Spot]] = {}
+        for new in now:
+            if key(new):
+                waiting.setdefault(key(new), []).append(new)
+        # The nearest first, so that two equal names are not crossed.
+        for near in (2, 1, 0):
+            for old in before:
+                rest = waiting.get(key(old)) if key(old) else None
+                match = next((new for new in rest or () if _near(old, new) >= near and allowed(old, new)), None)
+                if match is not None and rest is not None:
+                    rest.remove(match)
+                    pairs.append((old, match))
+            done = {id(old) for old, _ in pairs}
+            before = [old for old in before if id(old) not in done]
+        done = {id(new) for _, new in pairs}
+        now = [new for new in now if id(new) not in done]
+    return pairs, before, now
+
+
+def _same_identity(old: _Spot, new: _Spot) -> bool:
+    if old.uuid and new.uuid:
+        return old.uuid == new.uuid
+    return bool(old.serial) and old.serial == new.serial
+
+
+def _near(old: _Spot, new: _Spot) -> int:
+    if old.place != new.place:
+        return 0
+    return 2 if old.address == new.address else 1
+
+
+def _models_agree(old: _Spot, new: _Spot) -> bool:
+    models = {old.card.get("model"), new.card.get("model")} - {None}
+    return len(models) < 2
+
+
+@dataclass
+class Difference:
+    """One difference between baseline and record, the same shape for every kind.
+
+    ``from_*`` is the place in the baseline (None for a new card), ``to_*`` the place now (None for a
+    missing card); both are the same for replaced and changed cards. ``old`` and ``new`` are boards as the
+    baseline and the record know them: for moved and changed ones the same board twice, for swapped ones
+    the board that was in the first place and the one that is there now.
+    ``reason`` tells missing cards apart (lost, not_reported, not_identified, gone), and odd ones:
+    ``duplicate`` (a new card that another place shows too), ``baseline_outdated`` (a moved card that
+    another host's baseline already has). ``fields`` names what changed.
+    """
+
+    from_host: str | None = None
+    from_slot: str | None = None
+    to_host: str | None = None
+    to_slot: str | None = None
+    old: dict | None = None
+    new: dict | None = None
+    reason: str | None = None
+    fields: list[str] = field(default_factory=list)
+
+
+Board = list  # of (before or None, now or None)
+
+
+def compare(baseline: dict | None, record: dict) -> dict[str, list[dict]]:
+    """Return what differs on one host judged alone, by kind: see ``KINDS`` and ``Difference``."""
+    host = record["host"]
+    return compare_cluster({host: baseline}, {host: record})[host]
+
+
+def compare_cluster(
+    baselines: dict[str, dict | None], records: dict[str, dict | None]
+) -> dict[str, dict[str, list[dict]]]:
+    """Return what differs on each host that has a record, all hosts judged together.
+
+    A card in exactly one kind, besides ``changed`` and ``unplaced``, which may come on top:
+
+    - moved: it is present, in another place than its baseline says;
+    - swapped: two boards moved, each into the place of the other;
+    - missing: it is in the baseline of a host that was observed, and present on no observed host;
+    - new: it is present and in nobody's baseline;
+    - replaced: a missing one of which nothing is left, and a new one in its slot, taken together;
+    - changed: the same card with another firmware, or that tells its identity another way;
+    - unplaced: it is present and nobody can say in which slot.
+
+    A host without a record was not observed: its cards are not missing, and one of them that shows up
+    elsewhere has moved. A difference that concerns two observed hosts is listed under both.
+    """
+    observed = {host for host, record in records.items() if record}
+    before = [spot for host, baseline in sorted(baselines.items()) for spot in cards(baseline, host)]
+    everything = [spot for host, record in sorted(records.items()) for spot in cards(record, host)]
+    now = [spot for spot in everything if spot.present]
+    absent = [spot for spot in everything if not spot.present]
+    result: dict[str, dict[str, list[dict]]] = {host: {kind: [] for kind in KINDS} for host in sorted(observed)}
+
+    def add(kind: str, difference: Difference, *hosts: str | None) -> None:
+        for host in sorted({host for host in hosts if host in observed}, key=str):
+            result[str(host)][kind].append(asdict(difference))
+
+    pairs, lacking, extra = _pair(before, now)
+    found = {new.name: (old, new) for old, new in pairs if not old.anonymous and not new.anonymous}
+    found.update({old.name: (old, new) for old, new in pairs if not old.anonymous and not new.anonymous})
+
+    # A card that tells who it is, where one without identity was accepted: learned, not replaced.
+    for new in list(extra):
+        old = next((one for one in lacking if one.anonymous and one.slot and one.place == new.place), None)
+        if old is not None and _models_agree(old, new):
+            lacking.remove(old)
+            extra.remove(new)
+            pairs.append((old, new))
+
+    moves: list[tuple[_Spot, _Spot]] = []
+    for old, new in pairs:
+        fields = _changed_fields(old, new)
+        if fields:
+            add("changed", _difference([(old, new)], fields=fields), new.host)
+        if old.place != new.place and not (old.host == new.host and new.slot is None):
+            moves.append((old, new))
+    _tell_moves(moves, add)
+
+    for new in now:
+        if new.slot is None:
+            old = next((old for old, one in pairs if one is new), None)
+            add("unplaced", _difference([(old, new)]), new.host)
+
+    # Baselines or records that name one card twice: an old baseline of a host that was down when the
+    # move was accepted, an old record of one that is down now.
+    gone: list[tuple[_Spot, str]] = []
+    for old in lacking:
+        twin = None if old.anonymous else found.get(old.name)
+        if twin and twin[0].place != old.place:
+            if twin[1].place != old.place:
+                add("moved", _difference([(old, twin[1])], reason="baseline_outdated"), old.host)
+        elif old.host in observed:
+            gone.append((old, _why_missing(old, absent, extra)))
+    fresh: list[tuple[_Spot, str | None]] = []
+    for new in extra:
+        twin = None if new.anonymous else found.get(new.name)
+        fresh.append((new, "duplicate" if twin and twin[1].place != new.place else None))
+    _tell_gone_and_new(gone, fresh, add)
+
+    for comparison in result.values():
+        for kind in KINDS:
+            comparison[kind].sort(key=_order)
+    return result
+
+
+def _changed_fields(old: _Spot, new: _Spot) -> list[str]:
+    fields = []
+    for key in ("serial", "uuid", "firmware_version"):
+        before, now = old.card.get(key), new.card.get(key)
+        learned = key != "firmware_version" and old.anonymous and not new.anonymous
+        if now and before != now and (before or learned):
+            fields.append(key)
+    return fields
+
+
+def _why_missing(old: _Spot, absent: list[_Spot], extra: list[_Spot]) -> str:
+    """Return the reason that the host's record gives, or that what sits in its place suggests.
+
+    Takes a device that does not say who it is out of ``extra``: it is not news beside the missing card.
+    """
+    mine = [spot for spot in absent if spot.host == old.host]
+    same = [spot for spot in mine if _same_identity(spot, old)]
+    silent = _place_match(old, [spot for spot in mine if spot.anonymous])
+    for spot in same or ([silent] if silent else []):
+        return str(spot.card.get("state") or LOST)
+    nameless = _place_match(old, [spot for spot in extra if spot.anonymous and spot.host == old.host])
+    if nameless and not old.anonymous and _models_agree(old, nameless):
+        extra.remove(nameless)
+        return NOT_IDENTIFIED
+    return GONE
+
+
+def _boards(items: list[tuple[_Spot | None, _Spot | None]]) -> list[Board]:
+    """Put devices of one serial together; a device without one is a board of its own."""
+    boards: dict[object, Board] = {}
+    for old, new in items:
+        one = new or old
+        serial = one.serial if one else None
+        boards.setdefault(serial or id(one), []).append((old, new))
+    return sorted(boards.values(), key=lambda board: [_card_order(old or new) for old, new in board])
+
+
+def _card_order(spot: _Spot) -> tuple:
+    return (str(spot.serial or ""), str(spot.uuid or ""), _address_key(spot.card))
+
+
+def _tell_moves(moves: list[tuple[_Spot, _Spot]], add: Callable) -> None:
+    routes: dict[tuple, list] = {}
+    for old, new in moves:
+        routes.setdefault((old.place, new.place), []).append((old, new))
+    boards = {route: _boards(items) for route, items in routes.items()}
+    for (start, end), going in boards.items():
+        coming = boards.get((end, start), [])
+        if start[1] is not None and end[1] is not None and _place_order(start) < _place_order(end):
+            while going and coming:
+                away, back = going.pop(0), coming.pop(0)
+                swapped = _difference(away)
+                swapped.new = _board([new for _, new in back])
+                add("swapped", swapped, start[0], end[0])
+    for (start, end), left in boards.items():
+        for board in left:
+            add("moved", _difference(board), start[0], end[0])
+
+
+def _tell_gone_and_new(gone: list, fresh: list, add: Callable) -> None:
+    """Tell missing and new boards, and as replaced a pair of them in one slot."""
+    places = {spot.place for spot, _ in [*gone, *fresh]}
+    for place in sorted(places, key=_place_order):
+        left = _boards([(old, None) for old, reason in gone if old.place == place and reason == GONE])
+        came = _boards([(None, new) for new, reason in fresh if new.place == place and reason is None])
+        if place[1] is not None:
+            while left and came:
+                old, new = left.pop(0), came.pop(0)
+                add("replaced", _difference([*old, *new]), place[0])
+        for board in left:
+            add("missing", _difference(board, reason=GONE), place[0])
+        for board in came:
+            add("new", _difference(board), place[0])
+        for reason in sorted({why for old, why in gone if old.place == place and why != GONE}):
+            for board in _boards([(old, None) for old, why in gone if old.place == place and why == reason]):
+                add("missing", _difference(board, reason=reason), place[0])
+        for new, why in fresh:
+            if new.place == place and why is not None:
+                add("new", _difference([(None, new)], reason=why), place[0])
+
+
+def _difference(board: Board, reason: str | None = None, fields: list[str] | None = None) -> Difference:
+    old, new = [old for old, _ in board if old], [new for _, new in board if new]
+    told = Difference(reason=reason, fields=fields or [], old=_board(old), new=_board(new))
+    if old:
+        told.from_host, told.from_slot = old[0].place
+    if new:
+        told.to_host, told.to_slot = new[0].place
+    return told
+
+
+def _board(spots: list[_Spot]) -> dict | None:
+    """Return what identifies a board: its serial, its devices' UUIDs and addresses, model and firmware."""
+    if not spots:
+        return None
+    spots = sorted(spots, key=_card_order)
+    return {
+        "serial": spots[0].serial,
+        "uuids": [spot.uuid for spot in spots if spot.uuid],
+        "pci_addresses": [spot.address for spot in spots if spot.address],
+        "model": spots[0].card.get("model"),
+        "firmware_version": spots[0].card.get("firmware_version"),
+    }
+
+
+def _place_order(place: tuple[str | None, str | None]) -> tuple:
+    return (natural(place[0]), place[1] is None, natural(place[1]))
+
+
+def _order(entry: dict) -> tuple:
+    start, end = (entry["from_host"], entry["from_slot"]), (entry["to_host"], entry["to_slot"])
+    addresses = (entry["old"] or entry["new"] or {}).get("pci_addresses") or []
+    first = start if entry["from_host"] is not None else end
+    return (_place_order(first), _place_order(end), addresses)
+
+
+def differs(comparison: dict[str, list[dict]]) -> bool:
+    """Tell whether a comparison lists anything."""
+    return any(comparison[kind] for kind in KINDS)
+
+
+def card_name(board: dict | None) -> str:
+    """Return how a board is named in sentences: serial, else UUID, else address."""
+    board = board or {}
+    if board.get("serial"):
+        return f"serial {board['serial']}"
+    if board.get("uuids"):
+        return f"uuid {', '.join(board['uuids'])}"
+    return f"card at {', '.join(board.get('pci_addresses') or ['an unknown address'])}"
+
+
+def describe(kind: str, entry: dict) -> str:
+    """Return one difference as one line: ``gpu-01 SXM5: serial A -> B (replaced)``."""
+    start = _place(entry["from_host"], entry["from_slot"])
+    end = _place(entry["to_host"], entry["to_slot"])
+    old, new = entry["old"], entry["new"]
+    if kind == "missing":
+        return f"{start}: {card_name(old)} (missing, {entry['reason'].replace('_', ' ')})"
+    if kind == "new":
+        return f"{end}: {card_name(new)} (new{', seen in another place too' if entry['reason'] else ''})"
+    if kind == "moved":
+        return f"{start} -> {end}: {card_name(new)} (moved)"
+    if kind == "swapped":
+        return f"{start} <-> {end}: {card_name(old)} and {card_name(new)} (swapped)"
+    if kind == "replaced":
+        kind_of_name, name = card_name(new).split(" ", 1)
+        short = card_name(old).startswith(f"{kind_of_name} ")  # "serial A -> B", but "serial A -> uuid B"
+        return f"{start}: {card_name(old)} -> {name if short else card_name(new)} (replaced)"
+    if kind == "unplaced":
+        return f"{entry['to_host']}: {card_name(new)} at {', '.join(new['pci_addresses'])} (slot not known)"
+    values = [(key, _value(old, key), _value(new, key)) for key in entry["fields"]]
+    return f"{end}: {card_name(new)}, " + ", ".join(f"{key} {was} -> {now}" for key, was, now in values) + " (changed)"
+
+
+def _place(host: str | None, slot: str | None) -> str:
+    return f"{host} {slot or '(no slot)'}"
+
+
+def _value(board: dict, key: str) -> str:
+    value = ", ".join(board["uuids"]) if key == "uuid" else board.get(key)
+    return str(value or "none")
+
+
+def difference_lines(comparisons: dict[str, dict[str, list[dict]]]) -> list[str]:
+    """Return the differences of all hosts as lines, each once even when it concerns two hosts."""
+    lines: dict[str, None] = {}
+    for host in sorted(comparisons, key=natural):
+        for kind in KINDS:
+            lines.update({describe(kind, entry): None for entry in comparisons[host][kind]})
+    return list(lines)
+
+
+# ---------------------------------------------------------------------------------------------------
+# Accepting
+# ---------------------------------------------------------------------------------------------------
+
+
+def refusals(records: dict[str, dict], declared: dict[str, object]) -> dict[str, list[str]]:
+    """Return why records are not fit to be baselines, by host: a baseline is not learned from a broken host.
+
+    A card whose last trace is nothing but a memory (``gone``) does not count against a host on which
+    as many cards answer as are declared: it was taken out. Nor does one that answers on another host.
+    """
+    spots = [spot for host, record in records.items() for spot in cards(record, host)]
+    where: dict[str, list[_Spot]] = {}
+    for spot in spots:
+        if spot.present and spot.uuid:
+            where.setdefault(spot.name, []).append(spot)
+    found: dict[str, list[str]] = {}
+    for host in sorted(records, key=natural):
+        mine = [spot for spot in spots if spot.host == host]
+        present = [spot for spot in mine if spot.present]
+        wanted, why = to_int(declared.get(host)), []
+        if wanted is None:
+            why.append("the number of cards is not declared (cluster_accelerator_count)")
+        elif len(present) != wanted:
+            fewer = len(present) < wanted
+            why.append(
+                f"{len(present)} of {wanted} declared cards answer"
+                if fewer
+                else f"{len(present)} cards answer, only {wanted} are declared"
+            )
+        complete = wanted is not None and len(present) >= wanted
+        for spot in mine:
+            if spot.present:
+                if spot.slot is None:
+                    why.append(f"{_spoken(spot)} has no slot name; declare it in cluster_accelerator_slots")
+                others = [one for one in where.get(spot.name, []) if one is not spot]
+                why += [f"{_spoken(spot)} is reported by {one.host} {one.slot or ''} too".strip() for one in others]
+            elif any(one.present and one.host != host and _same_identity(one, spot) for one in spots):
+                continue
+            elif not complete or spot.card.get("state") != GONE:
+                why.append(f"{_spoken(spot)} is {str(spot.card.get('state') or LOST).replace('_', ' ')}")
+        if why:
+            found[host] = why
+    return found
+
+
+def _spoken(spot: _Spot) -> str:
+    board = _board([spot]) or {}
+    at = f" at {spot.address}" if spot.address and not spot.anonymous else ""
+    return f"{spot.slot + ': ' if spot.slot else ''}{card_name(board)}{at}"
+
+
+def as_baseline(record: dict, accepted: dict) -> dict:
+    """Return a record as the baseline that a person accepts with it: the cards that are present in a slot."""
+    body = dict(record, accepted=accepted, slots={}, unplaced=[])
+    for spot in cards(record):
+        if spot.present and spot.slot is not None:
+            body["slots"].setdefault(spot.slot, []).append(spot.card)
+    return body
+
+
+def history_events(host: str, comparison: dict[str, list[dict]], first: bool = False) -> list[dict]:
+    """Return what happened at the slots of one host: one event a slot and difference, without time and reason.
+
+    ``old_*`` left the slot, ``new_*`` came into it. ``first`` names the events of a host that had no
+    baseline: its cards were installed.
+    """
+    events = []
+    for kind in KINDS:
+        for entry in comparison[kind]:
+            start, end = (entry["from_host"], entry["from_slot"]), (entry["to_host"], entry["to_slot"])
+            old, new = entry["old"], entry["new"]
+            if kind == "missing":
+                told = [(start, "missing", old, None)]
+            elif kind == "new":
+                told = [(end, "installed" if first else "new", None, new)]
+            elif kind == "moved":
+                told = [(start, "moved", old, None), (end, "moved", None, new)]
+            elif kind == "swapped":
+                told = [(start, "swapped", old, new), (end, "swapped", new, old)]
+            elif kind == "replaced":
+                told = [(start, "replaced", old, new)]
+            elif kind == "changed":
+                told = [(end, "firmware" if entry["fields"] == ["firmware_version"] else "identity", old, new)]
+            else:
+                continue  # nothing happened to a card whose slot is not known
+            events += [_event(host, slot, event, was, now) for (at, slot), event, was, now in told if at == host]
+    return events
+
+
+def _event(host: str, slot: str | None, event: str, old: dict | None, new: dict | None) -> dict:
+    told: dict = {"host": host, "slot": slot, "event": event}
+    for side, board in (("old", old), ("new", new)):
+        told[f"{side}_serial"] = board["serial"] if board else None
+        told[f"{side}_uuids"] = board["uuids"] if board else []
+        told[f"{side}_firmware_version"] = board["firmware_version"] if board else None
+    return told
