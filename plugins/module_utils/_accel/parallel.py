@@ -1,0 +1,22 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""Ask several commands at the same time: one that hangs costs its time limit once, not once a card."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from .runner import Result
+
+# Vendor tools take a lock or a core each; more at a time gains nothing on the nodes seen.
+LIMIT = 4
+
+
+def run_all(runner, commands: list[list[str]], timeout_seconds: float, limit: int = LIMIT) -> list[Result]:
+    """Return the results of ``commands`` in their order, at most ``limit`` of them running at a time."""
+    if len(commands) < 2:
+        return [runner.run(argv, timeout_seconds) for argv in commands]
+    with ThreadPoolExecutor(max_workers=min(limit, len(commands))) as pool:
+        return list(pool.map(lambda argv: runner.run(argv, timeout_seconds), commands))
