@@ -248,8 +248,8 @@ CAUSES = {
     "device.model.ok": _cause(PASS, "{card} is a {observed}", "{card} 型号为 {observed}"),
     "device.model.other": _cause(
         FAIL,
-        "{card} is a {observed}, declared is {expected}",
-        "{card} 型号为 {observed}，声明为 {expected}",
+        "{card} is a {observed}, declared is {names}",
+        "{card} 型号为 {observed}，声明为 {names}",
         "If the card is right, add its name, exactly as the tool spells it, to cluster_accelerator_models. If not, "
         "the node has a wrong card: swap it, mixed models slow the whole job down to the weakest.",
         "若卡正确，请将工具输出的型号原样加入 cluster_accelerator_models；否则该节点插错了卡，应更换：混插会使整个作"
@@ -297,12 +297,12 @@ CAUSES = {
     "device.memory.blocked": _blocked("{card} could not be asked for its memory", "无法查询 {card} 的显存"),
     # ------------------------------------------------------------------ slot
     "device.slot.ok": _cause(
-        PASS, "slot {slot} holds the accepted card ({observed})", "槽位 {slot} 中为已确认的卡（{observed}）"
+        PASS, "slot {slot} holds the accepted card ({card})", "槽位 {slot} 中为已确认的卡（{card}）"
     ),
     "device.slot.missing": _cause(
         FAIL,
-        "slot {slot} is empty; accepted there: {expected}",
-        "槽位 {slot} 为空；已确认的卡为：{expected}",
+        "slot {slot} is empty; accepted there: {accepted}",
+        "槽位 {slot} 为空；已确认的卡为：{accepted}",
         "If the card was taken out on purpose, record it with accept_baseline and a reason. If not, the card is not "
         "on the bus any more: check power and seating of this slot, then cold-boot.",
         "若是有意拔出，请用 accept_baseline 并注明原因予以确认；否则该卡已从总线上消失，检查此槽位的供电与插接后冷启"
@@ -310,31 +310,31 @@ CAUSES = {
     ),
     "device.slot.new": _cause(
         FAIL,
-        "slot {slot} holds a card that no baseline knows: {observed}",
-        "槽位 {slot} 中有基线未记录的卡：{observed}",
+        "slot {slot} holds a card that no baseline knows: {card}",
+        "槽位 {slot} 中有基线未记录的卡：{card}",
         "If it was put in on purpose, accept it with accept_baseline and a reason; otherwise find out who did.",
         "若是有意安装，请用 accept_baseline 并注明原因予以确认；否则查明是谁所为。",
     ),
     "device.slot.moved": _cause(
         FAIL,
-        "slot {slot} holds {observed}, accepted in {origin}",
-        "槽位 {slot} 中为 {observed}，其确认位置为 {origin}",
+        "{card} was accepted in {origin} and is now in {place}",
+        "{card} 的确认位置为 {origin}，现位于 {place}",
         "The card is good, its place is another. Either put it back, or accept the move with accept_baseline and a "
         "reason, so that the history of the card stays true.",
         "卡本身正常，只是换了位置。请放回原处，或用 accept_baseline 并注明原因确认此次移动，使该卡的历史保持真实。",
     ),
     "device.slot.swapped": _cause(
         FAIL,
-        "slot {slot} holds {observed}, the card of {origin}: the two were exchanged",
-        "槽位 {slot} 中为 {observed}，即 {origin} 的卡：两卡已互换",
+        "slot {slot} holds the card of {origin}, {card}: the two were exchanged",
+        "槽位 {slot} 中是 {origin} 的卡（{card}）：两卡已互换",
         "Usual after a repair or a test of card against slot. Exchange them back, or accept the new order with "
         "accept_baseline and a reason; until then a fault report names the wrong card.",
         "常见于维修或交叉验证之后。请换回，或用 accept_baseline 并注明原因确认新顺序；在此之前故障报告会指向错误的卡。",
     ),
     "device.slot.replaced": _cause(
         FAIL,
-        "slot {slot} holds another card: {observed} instead of {expected}",
-        "槽位 {slot} 中换成了另一张卡：{observed}，原为 {expected}",
+        "slot {slot} holds another card: {card} instead of {accepted}",
+        "槽位 {slot} 中换成了另一张卡：{card}，原为 {accepted}",
         "If it was replaced on purpose, check that firmware and model fit the others, then accept it with "
         "accept_baseline and the number of the repair as reason. If nobody replaced it, ask who was at the machine.",
         "若是有意更换，确认固件与型号同其他卡一致后，用 accept_baseline 并以维修单号为原因予以确认；若无人更换，请追"
@@ -375,8 +375,8 @@ CAUSES = {
         "原因见证据。损坏的基线文件可从站点的版本库恢复。",
     ),
     "device.slot.blocked": _blocked(
-        "the card in slot {slot} could not be identified; accepted there: {expected}",
-        "无法识别槽位 {slot} 中的卡；已确认的卡为：{expected}",
+        "the card in slot {slot} could not be identified; accepted there: {accepted}",
+        "无法识别槽位 {slot} 中的卡；已确认的卡为：{accepted}",
     ),
     # ------------------------------------------------------------------ health
     "device.health.ok": _cause(PASS, "{card} is healthy", "{card} 状态健康"),
@@ -684,7 +684,7 @@ def check_of(cause: str) -> str:
     return cause.rpartition(".")[0]
 
 
-_PAGE = {
+_PAGE: dict[str, dict] = {
     "en": {
         "title": "Faults: what a finding means and what to do",
         "intro": "Rendered from plugins/module_utils/_accel/hints.py by tests/render_faults.py; change it there.\n\n"

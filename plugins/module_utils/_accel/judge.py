@@ -1,0 +1,956 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""Hold what was observed against what is declared and accepted: findings, and the verdict of a run.
+
+Pure functions. ``declared`` is the mapping of ``cluster_*`` variables as the inventory gives them:
+numbers may be text ("8"); one that is no number is judged ``unknown``. The same holds for whatever
+the observation lacks: unknown is never a pass. What can't be judged because an earlier check did not
+pass is unknown with ``blocked_by``, so that a person reads the cause once, not its consequences.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+
+from . import hints, slots
+from .model import (
+    FAIL,
+    NOT_APPLICABLE,
+    PASS,
+    TOOL_ABSENT,
+    TOOL_HUNG,
+    TOOL_OK,
+    TOOL_UNREADABLE,
+    UNKNOWN,
+    WARNING,
+    Finding,
+    as_dict,
+    to_float,
+    to_int,
+)
+
+EXCERPT_LIMIT = 2000
+GIB = 1 << 30
+
+# A node's clock may run a little ahead of the controller's; what lies further ahead is no reading of the past.
+_CLOCK_SLACK = timedelta(minutes=1)
+
+# Reason that a vendor file gives for a tool that failed -> cause of device.driver
+_DRIVER_REASONS = {
+    "driver_library_mismatch": "library_mismatch",
+    "driver_not_loaded": "not_loaded",
+    "driver_not_ready": "not_ready",
+    "in_use_elsewhere": "in_use_elsewhere",
+}
+
+_WORDS = {
+    "en": {
+        "slot": "slot {0}",
+        "serial": "serial {0}",
+        "uuid": "uuid {0}",
+        "card": "{0} ({1})",
+        "comma": ", ",
+        "hop": "; the bridge {0} limits it",
+        "aside": " ({0})",
+        "list": ": {0}",
+        "not_told": "nothing told it",
+        "no_number": "{0} is {1!r}, no number",
+        "no_list": "{0} is {1!r}, no list of names",
+        "no_link": "neither width nor maximum could be read",
+        "no_speed": "its speed or its maximum could not be read",
+        "candidates": "; sources disagree or are not unique: {0}",
+        "nobody": "a card without serial",
+        "as_declared": "declared for the type",
+        "most_common": "most common in the type {0}: {1} of {2} nodes",
+        "tie": "the nodes of the type {0} do not agree: {1}",
+        "several": "several versions on one node",
+        "none": "none was accepted yet",
+        "at": "card at {0}",
+        "place": "{0} slot {1}",
+        "no_place": "{0}, slot not known",
+        "empty": "nothing",
+    },
+    "zh": {
+        "slot": "槽位 {0}",
+        "serial": "序列号 {0}",
+        "uuid": "uuid {0}",
+        "card": "{0}（{1}）",
+        "comma": "，",
+        "hop": "；受上游网桥 {0} 限制",
+        "aside": "（{0}）",
+        "list": "：{0}",
+        "not_told": "没有任何来源给出",
+        "no_number": "{0} 的值 {1!r} 不是数字",
+        "no_list": "{0} 的值 {1!r} 不是名称列表",
+        "no_link": "无法读取当前宽度或最大宽度",
+        "no_speed": "无法读取当前速率或最大速率",
+        "candidates": "；来源不一致或不唯一：{0}",
+        "nobody": "无序列号的卡",
+        "as_declared": "该类型的声明值",
+        "most_common": "类型 {0} 中最常见：{2} 个节点中有 {1} 个",
+        "tie": "类型 {0} 的节点版本不一致：{1}",
+        "several": "同一节点上有多个版本",
+        "none": "尚未确认任何基线",
+        "at": "位于 {0} 的卡",
+        "place": "{0} 槽位 {1}",
+        "no_place": "{0}（槽位未知）",
+        "empty": "无",
+    },
+}
+
+
+def words(language: str) -> dict:
+    """Return the small words of messages in ``language``, English for one that is not known."""
+    return _WORDS.get(language, _WORDS["en"])
+
+
+def finding(
+    cause: str,
+    host: str,
+    subject: str | None = None,
+    language: str = "en",
+    now: str | None = None,
+    expected: object = None,
+    observed: object = None,
+    evidence: Iterable[dict] = (),
+    blocked_by: str | None = None,
+    **params: object,
+) -> dict:
+    """Return the finding of ``<check>.<cause>`` as a dict; verdict, severity and layer come from ``hints``.
+
+    ``params`` fill the message. Evidence is kept only where there is something to prove.
+    """
+    spec = hints.CAUSES[cause]
+    check = hints.check_of(cause)
+    subject = subject or host
+    return as_dict(
+        Finding(
+            check=check,
+            host=host,
+            subject=subject,
+            verdict=spec.verdict,
+            hint=cause,
+            layer=hints.CHECKS[check]["layer"],
+            severity=spec.severity,
+            expected=expected,
+            observed=observed,
+            message=hints.text(
+                cause,
+                language,
+                **{"host": host, "subject": subject, "expected": expected, "observed": observed, **params},
+            ),
+            evidence=[] if spec.verdict in (PASS, NOT_APPLICABLE) else list(evidence),
+            blocked_by=blocked_by,
+            at=now,
+        )
+    )
+
+
+def verdict(findings: Iterable[dict]) -> str:
+    """Return pass, fail or unknown of a run: any critical fail, else any critical unknown, else pass.
+
+    No finding at all proves nothing: unknown. So is a verdict that nobody knows; what is not plainly a
+    warning counts as critical.
+    """
+    findings = list(findings)
+    critical = [one.get("verdict") for one in findings if one.get("severity") != WARNING]
+    if FAIL in critical:
+        return FAIL
+    if not findings or any(one not in (PASS, NOT_APPLICABLE) for one in critical):
+        return UNKNOWN
+    return PASS
+
+
+def natural(text: object) -> tuple:
+    """Return the key that sorts SXM2 before SXM10, and nothing (None) last."""
+    if text is None or text == "":
+        return (1,)
+    parts = re.split(r"(\d+)", str(text).lower())
+    return (0, tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part))
+
+
+def parse_time(text: object) -> datetime | None:
+    """Return a time as UTC from ISO 8601 or 20261130T010203Z, None for anything else."""
+    word = str(text or "").strip()
+    for form in ("%Y%m%dT%H%M%SZ", "%Y-%m-%dT%H:%M:%SZ"):
+        try:
+            return datetime.strptime(word, form).replace(tzinfo=timezone.utc)
+        except ValueError:
+            continue
+    try:
+        moment = datetime.fromisoformat(word.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def now_utc() -> str:
+    """Return the time as findings carry it."""
+    return _stamp(datetime.now(timezone.utc))
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def has_no_accelerators(declared: dict) -> bool:
+    """Tell whether the inventory says that a host has no cards: count 0 (or none) and no vendor."""
+    count = declared.get("cluster_accelerator_count")
+    return not declared.get("cluster_accelerator_vendor") and (count in (None, "") or to_int(count) == 0)
+
+
+def excerpt(text: object) -> str:
+    """Return raw text short enough to keep; its end stays too, it often says why a tool gave up."""
+    raw = str(text or "")
+    if len(raw) <= EXCERPT_LIMIT:
+        return raw
+    mark = "\n[...]\n"
+    head = (EXCERPT_LIMIT - len(mark)) * 2 // 3
+    return raw[:head] + mark + raw[len(raw) - (EXCERPT_LIMIT - len(mark) - head) :]
+
+
+def name_card(language: str, address: object, slot: object = None, serial: object = None, uuid: object = None) -> str:
+    """Return how a message names a card: ``0000:ba:00.0 (slot SXM5, serial 1650423000128)``."""
+    say = words(language)
+    about = [say[key].format(value) for key, value in (("slot", slot), ("serial", serial or None)) if value]
+    if not serial and uuid:
+        about.append(say["uuid"].format(uuid))
+    if not address:
+        return say["comma"].join(about) or say["nobody"]
+    return say["card"].format(address, say["comma"].join(about)) if about else str(address)
+
+
+def _dicts(value: object) -> list[dict]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, (list, tuple)) else []
+
+
+def _dict(value: object) -> dict:
+    return value if isinstance(value, dict) else {}
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _true(value: object, default: bool) -> bool:
+    """Return an inventory's truth; anything that is no clear "no" keeps a check alive."""
+    if value is None or value == "":
+        return default
+    return str(value).strip().lower() not in ("false", "no", "off", "0", "n", "f")
+
+
+def _number(declared: dict, name: str) -> tuple[float | None, bool]:
+    """Return a declared number and whether it is usable; (None, True) when nothing is declared."""
+    raw = declared.get(name)
+    if raw is None or raw == "":
+        return None, True
+    value = to_float(raw)
+    if value is None or value != value or value < 0:  # NaN compares with nothing and would pass everything
+        return None, False
+    return (value or None), True
+
+
+# ---------------------------------------------------------------------------------------------- one host's cards
+
+
+@dataclass
+class _Card:
+    """One card of the host, whether it answered or not."""
+
+    address: str | None
+    label: str | None
+    device: dict = field(default_factory=dict)
+    link: dict = field(default_factory=dict)
+    state: str = "ok"  # ok | lost | hung | not_reported
+    name: str = ""
+
+    @property
+    def subject(self) -> str | None:
+        return self.label or self.address
+
+
+def cards_of(observation: object, language: str = "en") -> list[_Card]:
+    """Return every card of an observation by slot, then address: those that answered and those that did not."""
+    observation = _dict(observation)
+    missed = {}
+    for entry in _dicts(observation.get("unanswered")):
+        missed[entry.get("pci_address")] = entry
+    cards = []
+    for device in _dicts(observation.get("devices")):
+        entry = missed.pop(device.get("pci_address"), {})
+        state = str(entry.get("state") or "not_reported") if entry else "ok"
+        # What only the bus shows was never told by the vendor's tool.
+        if not entry and str(device.get("source") or "sysfs").startswith("sysfs"):
+            state = "not_reported"
+        cards.append(_card(device, entry, state, language))
+    cards += [_card({}, entry, str(entry.get("state") or "not_reported"), language) for entry in missed.values()]
+    for number, card in enumerate(cards):
+        if card.subject is None:
+            # Still a card: it must not vanish because nothing can be said of its place.
+            index = card.device.get("index")
+            card.address = f"device {number if index is None else index}"
+            card.name = card.name if card.device.get("serial") or card.device.get("uuid") else card.address
+    return sorted(cards, key=lambda card: (natural(card.label), natural(card.address)))
+
+
+def _card(device: dict, entry: dict, state: str, language: str) -> _Card:
+    address = device.get("pci_address") or entry.get("pci_address")
+    label = _dict(device.get("slot")).get("label") or _dict(entry.get("slot")).get("label")
+    serial, uuid = device.get("serial") or entry.get("serial"), device.get("uuid") or entry.get("uuid")
+    link = {**_dict(entry.get("link")), **{k: v for k, v in _dict(device.get("link")).items() if v is not None}}
+    return _Card(
+        address=address,
+        label=str(label) if label else None,
+        device=device,
+        link=link,
+        state=state,
+        name=name_card(language, address, label, serial, uuid),
+    )
+
+
+@dataclass
+class HostState:
+    """What the tools of one host could tell at all; each is the cause, without its check.
+
+    ``blocker`` is the check that keeps unanswered cards from being judged, None when there is none.
+    """
+
+    driver: str
+    query: str
+    count: int | None
+    bus_count: int | None
+    tools: list[dict]
+    drivers: list[dict]
+
+    @property
+    def driver_blocks(self) -> bool:
+        return self.driver in _DRIVER_REASONS.values()
+
+    def blocker(self, card: _Card) -> str | None:
+        """Return the check that keeps ``card`` from being judged, None when it answered."""
+        if card.state == "ok":
+            return None
+        if card.state == "lost":
+            return "device.count"
+        if card.state == "hung":
+            return "device.query"
+        if self.driver_blocks:
+            return "device.driver"
+        return "device.count" if self.query == "ok" else "device.query"
+
+
+def state_of(observation: object, declared: dict) -> HostState:
+    """Tell whether driver and tool of a host answered, and if not, why."""
+    observation = _dict(observation)
+    vendor = str(declared.get("cluster_accelerator_vendor") or "").lower()
+
+    def of_vendor(things: list[dict]) -> list[dict]:
+        own = [one for one in things if str(one.get("vendor") or "").lower() == vendor]
+        return own or things
+
+    tools = of_vendor(_dicts(observation.get("tools")))
+    drivers = of_vendor(_dicts(observation.get("drivers")))
+    count = _whole(observation.get("count"))
+    return HostState(
+        driver=_driver_cause(tools, drivers, count),
+        query=_query_cause(tools, _dicts(observation.get("unanswered")), count),
+        count=count,
+        bus_count=_whole(observation.get("bus_count")),
+        tools=tools,
+        drivers=drivers,
+    )
+
+
+def _driver_cause(tools: list[dict], drivers: list[dict], count: int | None) -> str:
+    if not count:
+        reasons = {tool.get("reason") for tool in tools}
+        for reason, cause in _DRIVER_REASONS.items():
+            if reason in reasons:
+                return cause
+        if count is None and drivers and all(driver.get("loaded") is False for driver in drivers):
+            return "not_loaded"
+    if count or any(tool.get("state") == TOOL_OK for tool in tools):
+        return "ok"
+    return "ok" if any(driver.get("loaded") is True for driver in drivers) else "unknown"
+
+
+def _query_cause(tools: list[dict], unanswered: list[dict], count: int | None) -> str:
+    states = [tool.get("state") for tool in tools]
+    hung = any(entry.get("state") == "hung" for entry in unanswered)
+    # A tool that hung and left cards unanswered hung on them; one that another tool made up for did not matter.
+    if TOOL_HUNG in states:
+        hung = hung or count is None or any(entry.get("state") != "lost" for entry in unanswered)
+    if hung:
+        return "hung"
+    if count is not None:
+        return "ok"
+    if TOOL_UNREADABLE in states:
+        return "unreadable"
+    return "absent" if states and all(state == TOOL_ABSENT for state in states) else "failed"
+
+
+def judge_devices(
+    host: str,
+    observation: object,
+    declared: dict,
+    link_readings: object = None,
+    now: str | None = None,
+    language: str = "en",
+) -> list[dict]:
+    """Judge the cards of one host: every ``device.*`` check that needs no other host and no baseline.
+
+    ``observation`` is what ``accelerator_info`` returns. ``link_readings`` are the readings under load of
+    ``links.json``, ``{address: {speed_gts, width, at, identity}}``; those older than
+    ``cluster_link_reading_max_age_hours`` or from the future don't count. Findings of the host come first, then
+    those of each card in the order of the slots.
+    """
+    return _HostJudge(host, observation, declared, link_readings, now, language).findings()
+
+
+class _HostJudge:
+    """Judges one host; collects findings in ``self.found``."""
+
+    def __init__(
+        self, host: str, observation: object, declared: dict, link_readings: object, now: str | None, language: str
+    ) -> None:
+        self.host = host
+        self.observation = _dict(observation)
+        self.declared = _dict(declared)
+        readings = _dict(link_readings)
+        self.readings = _dict(readings["links"]) if isinstance(readings.get("links"), dict) else readings
+        self.now = parse_time(now) or datetime.now(timezone.utc)
+        self.at = _stamp(self.now)
+        self.language = language
+        self.say = words(language)
+        self.state = state_of(self.observation, self.declared)
+        self.cards = cards_of(self.observation, language)
+        self.found: list[dict] = []
+
+    def add(self, cause: str, card: _Card | None = None, **values) -> None:
+        if card is not None:
+            values["card"] = card.name
+        values.setdefault("language", self.language)
+        self.found.append(finding(cause, self.host, card.subject if card else None, now=self.at, **values))
+
+    def findings(self) -> list[dict]:
+        bus, count = self.state.bus_count, self.state.count
+        if has_no_accelerators(self.declared) and bus is not None:
+            seen = max(bus, count or 0)
+            self.add("device.count.surplus" if seen else "device.count.ok", expected=0, observed=seen)
+            return self.found
+        self._driver()
+        self._query()
+        self._count()
+        for card in self.cards:
+            blocker = self.state.blocker(card)
+            self._model(card, blocker)
+            self._memory(card, blocker)
+            self._health(card, blocker)
+            self._link_width(card, blocker)
+            self._link_speed(card, blocker)
+        return self.found
+
+    def _evidence(self) -> list[dict]:
+        shown = []
+        for tool in self.state.tools:
+            command = tool.get("command") or tool.get("name") or ""
+            shown.append({"command": str(command), "rc": tool.get("rc"), "excerpt": excerpt(tool.get("excerpt"))})
+        errors = self.observation.get("errors")
+        for error in errors if isinstance(errors, list) else []:
+            shown.append({"command": "", "excerpt": excerpt(error)})
+        return shown
+
+    def _names(self, cards: Iterable[_Card]) -> str:
+        return self.say["comma"].join(card.name for card in cards)
+
+    # -- the host
+
+    def _driver(self) -> None:
+        cause, drivers = self.state.driver, self.state.drivers
+        kernel = [str(one["kernel_version"]) for one in drivers if one.get("kernel_version")]
+        library = [str(one["library_version"]) for one in drivers if one.get("library_version")]
+        version = self.say["comma"].join(kernel)
+        values: dict = {"observed": version or None}
+        if cause == "library_mismatch":
+            values = {"expected": version or None, "observed": self.say["comma"].join(library) or None}
+        self.add(
+            f"device.driver.{cause}",
+            evidence=self._evidence(),
+            version=self.say["aside"].format(version) if version else "",
+            **values,
+        )
+
+    def _query(self) -> None:
+        names = [str(tool["name"]) for tool in self.state.tools if tool.get("name")]
+        tool = self.say["comma"].join(names)
+        if self.state.driver_blocks:
+            self.add("device.query.blocked", evidence=self._evidence(), blocked_by="device.driver")
+            return
+        cause = self.state.query
+        if cause in ("ok", "failed"):
+            tool = self.say["aside"].format(tool) if tool else ""
+        hung = [card for card in self.cards if card.state not in ("ok", "lost")]
+        self.add(
+            f"device.query.{cause}",
+            evidence=self._evidence(),
+            tool=tool,
+            cards=self.say["list"].format(self._names(hung)) if hung and cause == "hung" else "",
+        )
+
+    def _count(self) -> None:
+        count, bus = self.state.count, self.state.bus_count
+        raw = self.declared.get("cluster_accelerator_count")
+        declared = to_int(raw)
+        declared = declared if declared and declared > 0 else None
+        there = None if count is None and bus is None else max(count or 0, bus or 0)
+        lost = [card for card in self.cards if card.state == "lost"]
+        silent = [card for card in self.cards if card.state not in ("ok", "lost", "hung")]
+        answered = count if count is not None else sum(card.state == "ok" for card in self.cards)
+        values: dict = {"evidence": self._evidence(), "expected": declared}
+        blocker = "device.driver" if self.state.driver_blocks else "device.query"
+
+        if lost:
+            values["expected"] = declared or there
+            self.add("device.count.lost", observed=answered, cards=self._names(lost), **values)
+        elif declared and there is not None and bus is not None and there < declared:
+            # What isn't even on the bus is missing whatever the tool says.
+            self.add("device.count.missing", observed=there, **values)
+        elif self.state.query != "ok" or self.state.driver_blocks:
+            self.add("device.count.blocked", blocked_by=blocker, **values)
+        elif declared is None:
+            self.add("device.count.undeclared", observed=there, declared=repr(raw), **values)
+        elif there is not None and there > declared:
+            self.add("device.count.surplus", observed=there, **values)
+        elif silent or answered < declared:
+            self.add("device.count.not_reported", observed=answered, cards=self._names(silent) or "?", **values)
+        else:
+            self.add("device.count.ok", observed=answered, **values)
+
+    # -- one card
+
+    def _blocked(self, check: str, card: _Card, blocker: str) -> None:
+        self.add(f"{check}.blocked", card, blocked_by=blocker)
+
+    def _model(self, card: _Card, blocker: str | None) -> None:
+        declared = self.declared.get("cluster_accelerator_models")
+        declared = [declared] if isinstance(declared, str) and declared else declared
+        seen = card.device.get("model")
+        seen = " ".join(seen.split()) if isinstance(seen, str) else None
+        if not declared and declared in (None, "", [], ()):
+            self.add("device.model.undeclared", card, observed=seen)
+        elif blocker:
+            self._blocked("device.model", card, blocker)
+        elif not isinstance(declared, (list, tuple)) or not all(isinstance(name, str) for name in declared):
+            detail = self.say["no_list"].format("cluster_accelerator_models", declared)
+            self.add("device.model.unknown", card, observed=seen, detail=detail)
+        elif not seen:
+            evidence = self._evidence()
+            self.add("device.model.unknown", card, expected=declared, evidence=evidence, detail=self.say["not_told"])
+        elif seen.lower() in [" ".join(name.lower().split()) for name in declared]:
+            self.add("device.model.ok", card, expected=list(declared), observed=seen)
+        else:
+            values = {"expected": list(declared), "names": self.say["comma"].join(declared)}
+            self.add("device.model.other", card, observed=seen, evidence=self._evidence(), **values)
+
+    def _memory(self, card: _Card, blocker: str | None) -> None:
+        declared, usable = _number(self.declared, "cluster_accelerator_memory_gib")
+        tolerance, tolerable = _number(self.declared, "cluster_tolerance_memory_percent")
+        if "cluster_tolerance_memory_percent" not in self.declared:
+            tolerance = 10.0
+        seen = to_float(card.device.get("memory_bytes"))
+        gib = round(seen / GIB, 2) if seen and seen > 0 else None
+        if usable and declared is None:
+            self.add("device.memory.undeclared", card, observed=gib)
+        elif blocker:
+            self._blocked("device.memory", card, blocker)
+        elif declared is None or not tolerable:
+            name = "cluster_tolerance_memory_percent" if usable else "cluster_accelerator_memory_gib"
+            detail = self.say["no_number"].format(name, self.declared.get(name))
+            self.add("device.memory.unknown", card, observed=gib, detail=detail)
+        elif gib is None or seen is None:
+            evidence = self._evidence()
+            self.add("device.memory.unknown", card, expected=declared, evidence=evidence, detail=self.say["not_told"])
+        elif seen < declared * GIB * (1 - (tolerance or 0) / 100):
+            evidence = self._evidence()
+            values = {"expected": declared, "observed": gib, "percent": tolerance or 0.0}
+            self.add("device.memory.small", card, evidence=evidence, **values)
+        else:
+            self.add("device.memory.ok", card, expected=declared, observed=gib)
+
+    def _health(self, card: _Card, blocker: str | None) -> None:
+        health = _dict(card.device.get("health"))
+        state = health.get("state")
+        reasons = health.get("reasons")
+        told = "; ".join(str(reason) for reason in reasons) if isinstance(reasons, list) else ""
+        if blocker:
+            self._blocked("device.health", card, blocker)
+            return
+        state = state if state in ("ok", "warning", "critical") else "unknown"
+        shown = "ok" if state == "ok" else told or (self.say["not_told"] if state == "unknown" else state)
+        self.add(f"device.health.{state}", card, expected="ok", observed=shown, evidence=self._evidence())
+
+    def _link_evidence(self, card: _Card) -> list[dict]:
+        if not card.address:
+            return []
+        link = card.link
+        numbers = (
+            f"width {link.get('width')} of {link.get('max_width')}, "
+            f"speed {link.get('speed_gts')} of {link.get('max_speed_gts')} GT/s"
+        )
+        return [{"command": f"/sys/bus/pci/devices/{card.address}/", "excerpt": numbers}]
+
+    def _link_width(self, card: _Card, blocker: str | None) -> None:
+        link, name = card.link, "cluster_accelerator_link_width"
+        width, best = to_int(link.get("width")), to_int(link.get("max_width"))
+        declared, usable = _number(self.declared, name)
+        hop = link.get("limited_by")
+        values: dict = {
+            "evidence": self._link_evidence(card),
+            "hop": self.say["hop"].format(hop) if hop else "",
+        }
+        if not _true(self.declared.get("cluster_link_width_judged"), default=True):
+            self.add("device.link_width.disabled", card, observed=width)
+        elif card.state == "lost":
+            self._blocked("device.link_width", card, "device.count")
+        elif width is None or best is None or width <= 0 or best <= 0:
+            if blocker:
+                self._blocked("device.link_width", card, blocker)
+            else:
+                detail = self.say["no_link"]
+                self.add("device.link_width.unknown", card, expected=best, observed=width, detail=detail, **values)
+        elif width < best:
+            self.add("device.link_width.narrow", card, expected=best, observed=width, **values)
+        elif not usable:
+            detail = self.say["no_number"].format(name, self.declared.get(name))
+            self.add("device.link_width.unknown", card, observed=width, detail=detail, **values)
+        elif declared is not None and best < declared:
+            self.add("device.link_width.below_declared", card, expected=int(declared), observed=best, **values)
+        else:
+            self.add("device.link_width.ok", card, expected=best, observed=width)
+
+    def _link_speed(self, card: _Card, blocker: str | None) -> None:
+        # A driver that does not work leaves sysfs readable; a card that hangs or is gone does not.
+        if blocker and blocker != "device.driver":
+            self._blocked("device.link_speed", card, blocker)
+            return
+        link, name = card.link, "cluster_accelerator_link_speed_gts"
+        speed, best = to_float(link.get("speed_gts")), to_float(link.get("max_speed_gts"))
+        width, widest = to_int(link.get("width")), to_int(link.get("max_width"))
+        declared, usable = _number(self.declared, name)
+        hop = link.get("limited_by")
+        reading = self._reading(card)
+        values: dict = {"expected": best, "evidence": self._link_evidence(card)}
+        if best is None or best <= 0:
+            self.add("device.link_speed.unknown", card, observed=speed, detail=self.say["no_speed"], **values)
+        elif not usable:
+            detail = self.say["no_number"].format(name, self.declared.get(name))
+            self.add("device.link_speed.unknown", card, observed=speed, detail=detail, **values)
+        elif declared is not None and best < declared:
+            values["expected"] = declared
+            self.add("device.link_speed.below_declared", card, observed=best, **values)
+        elif hop and not (width and widest and width < widest):
+            # With lanes missing the bridge is named by device.link_width already.
+            self.add("device.link_speed.limited", card, observed=speed, hop=hop, **values)
+        elif speed is not None and speed >= best:
+            self.add("device.link_speed.ok", card, observed=speed, **values)
+        elif speed is not None and link.get("under_load") is True:
+            self.add("device.link_speed.slow", card, observed=speed, **values)
+        elif reading is not None:
+            evidence = [*values.pop("evidence"), {"command": "links.json", "excerpt": str(reading)}]
+            cause = "ok" if reading["speed_gts"] >= best else "slow"
+            self.add(f"device.link_speed.{cause}", card, observed=reading["speed_gts"], evidence=evidence, **values)
+        elif speed is None:
+            self.add("device.link_speed.unknown", card, detail=self.say["no_speed"], **values)
+        else:
+            self.add("device.link_speed.no_reading", card, observed=speed, **values)
+
+    def _reading(self, card: _Card) -> dict | None:
+        """Return the reading under load of this very card, when it is young enough to count."""
+        reading = _dict(self.readings.get(card.address))
+        hours = to_float(self.declared.get("cluster_link_reading_max_age_hours", 168))
+        taken, speed = parse_time(reading.get("at")), to_float(reading.get("speed_gts"))
+        if taken is None or speed is None or hours is None:
+            return None
+        # A reading belongs to a card, not to its address; an unanswered card can't be told apart.
+        known = [card.device.get(key) for key in ("uuid", "serial") if card.device.get(key)]
+        if reading.get("identity") and known and reading["identity"] not in known:
+            return None
+        age = self.now - taken
+        if age < -_CLOCK_SLACK or age > timedelta(hours=hours):
+            return None
+        return {"speed_gts": speed, "width": reading.get("width"), "at": reading.get("at")}
+
+
+# ---------------------------------------------------------------------------------------------- cards and slots
+
+# What a comparison of slots says of a slot, the strongest first.
+_SLOT_CAUSES = ("swapped", "replaced", "moved", "new", "missing", "changed")
+
+
+def judge_slots(
+    baselines: Mapping[str, dict | None],
+    records: Mapping[str, dict | None],
+    observations: Mapping[str, object],
+    declared: Mapping[str, dict] | None = None,
+    errors: Mapping[str, str] | None = None,
+    now: str | None = None,
+    language: str = "en",
+) -> list[dict]:
+    """Judge the cards of all hosts against the accepted baselines, together, so that a card that changed hosts moved.
+
+    ``baselines`` may hold more hosts than were observed; ``errors`` says of a host why its baseline can't be
+    used. ``records`` are slot records; a host without one gets it made from its observation. Judged are the
+    hosts that have an observation: one finding a slot, or one for the host where there is nothing to
+    compare with. Slots of cards that did not answer are unknown, blocked by the check that says why.
+    """
+    declared, errors = declared or {}, errors or {}
+    moment = _stamp(parse_time(now) or datetime.now(timezone.utc))
+    found: list[dict] = []
+    usable: dict[str, dict | None] = {}
+    for host, baseline in baselines.items():
+        usable[host] = baseline if baseline and not slots.problems(baseline) else None
+    compared: dict[str, dict | None] = {}
+    for host in sorted(observations, key=natural):
+        observation = _dict(observations[host])
+        about = _dict(declared.get(host))
+        if not cards_of(observation) and has_no_accelerators(about) and not usable.get(host):
+            continue
+        common: dict = {"now": moment, "language": language}
+        if host in errors or (baselines.get(host) and not usable.get(host)):
+            detail = errors.get(host) or "; ".join(text for _, text in slots.problems(_dict(baselines[host])))
+            common.update(evidence=[{"command": "", "excerpt": excerpt(detail)}], detail=detail)
+            found.append(finding("device.slot.unknown", host, **common))
+            continue
+        try:
+            record = records.get(host) or slots.build_record(observation, host, moment, usable.get(host))
+            wrong = slots.problems(record)
+        except (ValueError, TypeError, AttributeError, KeyError) as exc:
+            wrong = [((), str(exc))]
+        if wrong:
+            detail = "; ".join(text for _, text in wrong)
+            common.update(evidence=[{"command": "", "excerpt": excerpt(detail)}], detail=detail)
+            found.append(finding("device.slot.unknown", host, **common))
+            continue
+        compared[host] = record
+        if not usable.get(host):
+            found.append(finding("device.slot.no_baseline", host, detail=words(language)["none"], **common))
+    differences = slots.compare_cluster(usable, compared)
+    for host, seen in compared.items():
+        accepted = usable.get(host)
+        if accepted and seen:
+            judge = _SlotJudge(host, accepted, seen, differences[host], moment, language)
+            state = state_of(observations[host], _dict(declared.get(host)))
+            found += judge.findings(cards_of(observations[host], language), state)
+    return found
+
+
+class _SlotJudge:
+    """Judges the slots of one host from what the comparison of all hosts found."""
+
+    def __init__(self, host: str, baseline: dict, record: dict, differences: dict, now: str, language: str) -> None:
+        self.host = host
+        self.language = language
+        self.now = now
+        self.say = words(language)
+        self.accepted = _entries(baseline)
+        self.present = _entries(record)
+        self.unplaced = [card for card in record["unplaced"] if card.get("present") is not False]
+        self.events: dict[str, dict[str, dict]] = {}
+        # What came into a slot says more of it than what left it.
+        for side in ("to", "from"):
+            for kind in _SLOT_CAUSES:
+                for event in differences.get(kind) or []:
+                    if event[f"{side}_host"] == host and event[f"{side}_slot"] is not None:
+                        self.events.setdefault(event[f"{side}_slot"], {}).setdefault(kind, event)
+
+    def findings(self, cards: list[_Card], state: HostState) -> list[dict]:
+        blocked: dict[str, str] = {}
+        nowhere: list[tuple[_Card, str]] = []
+        for card in cards:
+            blocker = state.blocker(card)
+            if blocker is None:
+                continue
+            label = card.label or self._slot_at(card.address)
+            if label:
+                blocked[label] = blocker
+            else:
+                nowhere.append((card, blocker))
+        labels = {*self.accepted, *self.present, *self.events, *blocked}
+        found = [self._slot(label, blocked.get(label)) for label in sorted(labels, key=natural)]
+        for card, blocker in nowhere:
+            values = {"slot": "?", "accepted": "?", "blocked_by": blocker}
+            found.append(self._finding("device.slot.blocked", card.subject or self.host, **values))
+        for entry in self.unplaced:
+            found.append(self._unplaced(entry))
+        return found
+
+    def _finding(self, cause: str, subject: str, **values) -> dict:
+        return finding(cause, self.host, subject, self.language, self.now, **values)
+
+    def _slot_at(self, address: str | None) -> str | None:
+        """Return the accepted slot of an address: where a card sat that does not tell its slot any more."""
+        for label, entries in self.accepted.items():
+            if address and any(entry.get("pci_address") == address for entry in entries):
+                return label
+        return None
+
+    def _slot(self, label: str, blocker: str | None) -> dict:
+        events = self.events.get(label, {})
+        accepted, present = self.accepted.get(label, []), self.present.get(label, [])
+        values: dict = {
+            "slot": label,
+            "expected": _identities(accepted),
+            "observed": _identities(present),
+            "accepted": self._names(accepted),
+            "card": self._names(present),
+            "evidence": [{"command": kind, "excerpt": slots.describe(kind, event)} for kind, event in events.items()],
+        }
+        kind = next((one for one in _SLOT_CAUSES if one in events), None)
+        silent = kind == "missing" and events["missing"]["reason"] != slots.GONE
+        if blocker and kind in (None, "missing", "changed"):
+            return self._finding("device.slot.blocked", label, blocked_by=blocker, **values)
+        if silent:
+            # On the bus, but it does not say which card it is, and the host's checks blame nothing for it.
+            return self._finding("device.slot.blocked", label, blocked_by="device.count", **values)
+        if kind is None or (kind == "changed" and "firmware_version" not in events["changed"]["fields"]):
+            return self._finding("device.slot.ok", label, **values)
+        event = events[kind]
+        if kind == "changed":
+            old, new = event["old"]["firmware_version"], event["new"]["firmware_version"]
+            values.update(expected=old, observed=new)
+            return self._finding("device.slot.firmware_changed", label, **values)
+        if kind == "moved":
+            values["card"] = self._board(event["new"])
+        if kind == "swapped":
+            here_first = (event["from_host"], event["from_slot"]) == (self.host, label)
+            other = "to" if here_first else "from"
+            values["origin"] = self._place(event[f"{other}_host"], event[f"{other}_slot"])
+            values["card"] = self._board(event["new" if here_first else "old"])
+        else:
+            values["origin"] = self._place(event["from_host"], event["from_slot"])
+            values["place"] = self._place(event["to_host"], event["to_slot"])
+        return self._finding(f"device.slot.{kind}", label, **values)
+
+    def _unplaced(self, entry: dict) -> dict:
+        address = entry.get("pci_address")
+        labels = [f"{one.get('label')} ({one.get('source')})" for one in entry.get("candidates") or []]
+        name = name_card(self.language, address, None, entry.get("serial"), entry.get("uuid"))
+        told = self.say["candidates"].format(self.say["comma"].join(labels)) if labels else ""
+        subject = address or entry.get("uuid") or entry.get("serial") or self.host
+        return self._finding("device.slot.unplaced", subject, card=name, candidates=told, observed=labels or None)
+
+    def _place(self, host: str | None, slot: str | None) -> str:
+        if slot is None:
+            return self.say["no_place"].format(host)
+        return self.say["slot"].format(slot) if host == self.host else self.say["place"].format(host, slot)
+
+    def _names(self, entries: list[dict]) -> str:
+        names = dict.fromkeys(self._name(one.get("serial"), one.get("uuid"), one.get("pci_address")) for one in entries)
+        return self.say["comma"].join(names) or self.say["empty"]
+
+    def _board(self, board: dict) -> str:
+        uuid = self.say["comma"].join(board.get("uuids") or [])
+        return self._name(board.get("serial"), uuid, self.say["comma"].join(board.get("pci_addresses") or []))
+
+    def _name(self, serial: object, uuid: object, address: object) -> str:
+        if serial:
+            return self.say["serial"].format(serial)
+        return self.say["uuid"].format(uuid) if uuid else self.say["at"].format(address or "?")
+
+
+def _entries(record: dict) -> dict[str, list[dict]]:
+    """Return the cards of each slot that are there; a slot that only remembers a card has none."""
+    there = {
+        label: [card for card in cards if card.get("present") is not False] for label, cards in record["slots"].items()
+    }
+    return {label: cards for label, cards in there.items() if cards}
+
+
+def _identities(entries: list[dict]) -> object:
+    """Return what identifies the cards of a slot: one text, or a list for a board with several serials."""
+    names = [one.get("serial") or one.get("uuid") or one.get("pci_address") for one in entries]
+    distinct = list(dict.fromkeys(name for name in names if name))
+    return distinct[0] if len(distinct) == 1 else distinct or None
+
+
+# ---------------------------------------------------------------------------------------------- driver versions
+
+
+def driver_versions(observation: object, declared: dict) -> list[str]:
+    """Return the driver versions that a host shows; the kernel's word counts before that of the tools."""
+    state = state_of(observation, declared)
+    kernel = {str(one["kernel_version"]) for one in state.drivers if one.get("kernel_version")}
+    told = {
+        str(one["driver_version"]) for one in _dicts(_dict(observation).get("devices")) if one.get("driver_version")
+    }
+    return sorted(kernel or told, key=natural)
+
+
+def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, language: str = "en") -> list[dict]:
+    """Judge that the nodes of a type run one driver version: the declared one, else the most common.
+
+    ``hosts`` is ``{host: {"node_type", "declared", "observation", "error"}}``; ``error`` says why the declared
+    values of a host can't be used. A type whose nodes are split evenly has no most common version: all of
+    them differ. Hosts without an observation are left to ``host.reachable``.
+    """
+    say = words(language)
+    moment = _stamp(parse_time(now) or datetime.now(timezone.utc))
+    types: dict[str, Counter] = {}
+    seen: dict[str, tuple[str, list[str]]] = {}
+    for host, about in hosts.items():
+        declared = _dict(about.get("declared"))
+        if not about.get("observation"):
+            continue
+        if has_no_accelerators(declared) and not about.get("error"):
+            seen[host] = ("", [])
+            continue
+        kind = str(about.get("node_type") or declared.get("cluster_accelerator_vendor") or "?")
+        versions = driver_versions(about["observation"], declared)
+        seen[host] = (kind, versions)
+        if len(versions) == 1 and not about.get("error"):
+            types.setdefault(kind, Counter())[versions[0]] += 1
+    found = []
+    for host in sorted(seen, key=natural):
+        kind, versions = seen[host]
+        about = hosts[host]
+        declared = _dict(about.get("declared"))
+        wanted = str(declared.get("cluster_driver_version") or "").strip()
+        count = types.get(kind, Counter())
+        ranked = sorted(count.items(), key=lambda item: (-item[1], natural(item[0])))
+        observed = say["comma"].join(versions)
+        common: dict = {"now": moment, "language": language}
+        if about.get("error"):
+            detail = str(about["error"])
+            common.update(
+                evidence=[{"command": "", "excerpt": excerpt(detail)}], observed=observed or None, detail=detail
+            )
+            found.append(finding("device.driver_version.unknown", host, **common))
+            continue
+        if not kind:
+            found.append(finding("device.driver_version.not_applicable", host, **common))
+            continue
+        if not versions:
+            common.update(expected=wanted or None, detail=say["not_told"])
+            found.append(finding("device.driver_version.unknown", host, **common))
+            continue
+        if wanted:
+            reason = say["as_declared"]
+        elif len(versions) > 1:
+            wanted, reason = (ranked[0][0] if ranked else "?"), say["several"]
+        elif len(ranked) > 1 and ranked[0][1] == ranked[1][1]:
+            wanted = "?"
+            reason = say["tie"].format(kind, say["comma"].join(f"{version} x{number}" for version, number in ranked))
+        else:
+            wanted = ranked[0][0]
+            reason = say["most_common"].format(kind, ranked[0][1], sum(count.values()))
+        cause = "ok" if versions == [wanted] else "differs"
+        common.update(expected=wanted, observed=observed, reason=reason)
+        common["evidence"] = [{"command": "driver versions", "excerpt": ", ".join(versions)}]
+        found.append(finding(f"device.driver_version.{cause}", host, **common))
+    return found
