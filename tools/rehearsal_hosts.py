@@ -13,7 +13,7 @@ Why not the modules of containers.podman: this podman (4.3) cannot name a networ
 meet on "podman1"; and podman cannot remove a container whose processes were all killed (`rm -f` fails with
 "container state improper"), which is what a stopped CI run leaves behind. Both need work below podman.
 
-Everything of an instance lives under <cache>/<instance> and /run/accel-<id>, where <id> is derived from the
+Everything of an instance lives under .cache/<instance> and /run/accel-<id>, where <id> is derived from the
 checkout's path and the instance, so checkouts and instances never meet. Standard library only: it runs on the
 system's Python, before any virtual environment exists.
 """
@@ -37,7 +37,7 @@ import sys
 import time
 
 CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
-CACHE = pathlib.Path(os.environ.get("ACCEL_CACHE", CHECKOUT / ".cache"))
+CACHE = CHECKOUT / ".cache"
 
 # Every instance gets one /23 out of this range: half management, half fabric.
 SUBNET_POOL = ipaddress.ip_network("10.64.0.0/10")
