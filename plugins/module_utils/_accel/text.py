@@ -44,7 +44,6 @@ _UNSUPPORTED = {
 _UNREADABLE = (
     "unknown error",
     "err!",
-    "error",
     "gpu is lost",
     "requires reset",
     "reset required",
@@ -62,7 +61,7 @@ def state_of(value: object) -> str:
     word = "" if value is None else str(value).strip().strip("[]").strip().lower()
     if word in _UNSUPPORTED:
         return UNSUPPORTED
-    if any(mark in word for mark in _UNREADABLE) and not any(c.isdigit() for c in word):
+    if any(mark in word for mark in _UNREADABLE):
         return UNREADABLE
     # A row of zeros, x or zeros with dashes names nothing: boards without a serial, an empty UUID.
     if word in _PLACEHOLDER or (len(word) > 2 and not word.strip("0-x")):

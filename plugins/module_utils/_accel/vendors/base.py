@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..model import Device, Driver, Tool
+from ..pci import Function
+from ..runner import Runner
 
 
 @dataclass
@@ -17,8 +19,9 @@ class Answer:
 
     ``count`` is the number of physical devices that answered, None when the tools could not tell.
     ``lost`` holds the canonical PCI addresses that a tool named as lost, ``hung`` those for which the
-    tool did not come back. Devices carry what the tool told, ``link.under_load`` among it (True while
-    working, None when not told); the probe adds what sysfs knows (NUMA node, link, slot, device nodes).
+    tool did not come back; ``last`` is what it still tells of such a card (its serial), by address.
+    Devices carry what the tool told, ``link.under_load`` among it (True while working, None when not
+    told); the probe adds what sysfs knows (NUMA node, link, slot, device nodes).
     ``slot_labels`` are the vendor's own names of places by canonical PCI address ("SXM3", "OAM 6"): only
     what names one place on this host; an unset number (0, N/A, the same for all) is none.
     """
@@ -27,6 +30,7 @@ class Answer:
     count: int | None = None
     lost: list[str] = field(default_factory=list)
     hung: list[str] = field(default_factory=list)
+    last: dict[str, Device] = field(default_factory=dict)
     slot_labels: dict[str, str] = field(default_factory=dict)
     tools: list[Tool] = field(default_factory=list)
     drivers: list[Driver] = field(default_factory=list)
@@ -47,7 +51,7 @@ class Vendor:
     pci_excluded: tuple[str, ...] = ()
     kernel_modules: tuple[str, ...] = ()
 
-    def owns(self, function) -> bool:
+    def owns(self, function: Function) -> bool:
         """Tell whether a ``pci.Function`` is an accelerator of this vendor."""
         return (
             function.vendor in self.pci_vendors
@@ -55,10 +59,10 @@ class Vendor:
             and function.pci_class[:4] in self.pci_classes
         )
 
-    def query(self, runner, functions, timeout_seconds: float) -> Answer:
+    def query(self, runner: Runner, functions: list[Function], timeout_seconds: float) -> Answer:
         """Ask the vendor's tools about ``functions`` (this vendor's ``pci.Function`` list)."""
         raise NotImplementedError
 
-    def device_nodes(self, runner, device: Device) -> list[str]:
+    def device_nodes(self, runner: Runner, device: Device) -> list[str]:
         """Return the device nodes of ``device`` that exist on this host."""
         raise NotImplementedError

@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """What modules of the collection say of check mode and difference mode."""
+
+    DOCUMENTATION = r"""
+options: {}
+attributes:
+  check_mode:
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+  diff_mode:
+    description: Will return details on what has changed (or possibly needs changing), when in diff mode.
+"""
+
+    # For modules that only read.
+    INFO_MODULE = r"""
+options: {}
+attributes:
+  check_mode:
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+    support: full
+    details:
+      - This module only reads, so it does the same in check mode.
+  diff_mode:
+    description: Will return details on what has changed (or possibly needs changing), when in diff mode.
+    support: N/A
+    details:
+      - This module only reads, so there is no difference to show.
+"""

@@ -1,0 +1,223 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""Detect the devices, ask their vendors, join both: one ``Observation`` of a host."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from . import dmi, pci, registry, slots, text
+from .model import TOOL_ABSENT, TOOL_UNREADABLE, Device, Health, Link, Observation, SlotName, Tool
+from .runner import Runner
+from .vendors.base import Answer, Vendor
+
+# What may be left out. Slots and links are read from sysfs, the others come with the vendor's answer.
+GATHER = ("processes", "links", "slots", "health")
+
+# A device that is given to a guest belongs to the guest: the host's vendor tool cannot see it.
+_PASSED_THROUGH = ("vfio-pci", "pci-stub")
+
+
+def observe(
+    runner: Runner,
+    vendors: Iterable[str] | None = None,
+    timeout_seconds: float = 60,
+    gather: Iterable[str] = GATHER,
+    declared_slots: dict | None = None,
+    root: str = "/sys/bus/pci",
+    dmi_path: str = "/sys/firmware/dmi/tables/DMI",
+) -> Observation:
+    """Return what this host shows of its accelerators.
+
+    ``vendors`` are names of ``registry.VENDORS`` (none: all); those named are asked even when the bus shows
+    no device of theirs. ``timeout_seconds`` limits each command. ``declared_slots`` maps addresses to slot
+    names, or the other way round. Nothing is raised for what a host or a tool says: what could not be read
+    is in ``errors``, and the tool has the state that tells why.
+    """
+    observation = Observation()
+    gather = tuple(gather)
+    named = [str(name).lower() for name in vendors or ()]
+    for name in named:
+        if name not in registry.VENDORS:
+            observation.errors.append(f"vendor {name!r} is not known; known are {', '.join(registry.VENDORS)}")
+    chosen = [vendor for name, vendor in registry.VENDORS.items() if not named or name in named]
+
+    found = pci.functions(runner, root, detailed=lambda function: any(vendor.owns(function) for vendor in chosen))
+    owned = {vendor.name: [function for function in found if vendor.owns(function)] for vendor in chosen}
+    functions = [function for own in owned.values() for function in own]
+    observation.bus_count = len({pci.normalise_device(function.address) for function in functions})
+
+    vendor_labels: dict[str, str | None] = {}
+    counts: list[int | None] = []
+    for vendor in chosen:
+        own = owned[vendor.name]
+        if functions and not own and vendor.name not in named:
+            continue  # others are here, this one is not: no reason to wait for its tool
+        answer = _ask(runner, vendor, own, timeout_seconds)
+        absent = all(tool.state == TOOL_ABSENT for tool in answer.tools)
+        if absent and not own and vendor.name not in named:
+            continue
+        counts.append(answer.count)
+        vendor_labels.update(answer.slot_labels)
+        observation.tools.extend(answer.tools)
+        observation.drivers.extend(answer.drivers)
+        observation.errors.extend(answer.errors)
+        _join(runner, vendor, own, answer, absent, observation)
+
+    if counts and None not in counts:
+        observation.count = sum(count for count in counts if count is not None)
+        # A device that is not split is one logical device.
+        observation.logical_count = sum(max(1, len(device.logical)) for device in observation.devices)
+    _identify(observation.devices)
+    if "slots" in gather:
+        _name_slots(runner, root, dmi_path, functions, declared_slots, vendor_labels, observation)
+    _leave_out(observation, gather)
+    return observation
+
+
+def _ask(runner: Runner, vendor: Vendor, functions: list[pci.Function], timeout_seconds: float) -> Answer:
+    """Return the vendor's answer; a vendor file that breaks on something new must not hide the others."""
+    try:
+        return vendor.query(runner, functions, timeout_seconds)
+    except Exception as exc:
+        message = f"{vendor.name}: {type(exc).__name__}: {exc}"
+        tool = Tool(vendor.name, vendor.name, state=TOOL_UNREADABLE, excerpt=text.excerpt(message))
+        return Answer(tools=[tool], errors=[message])
+
+
+def _join(
+    runner: Runner, vendor: Vendor, own: list[pci.Function], answer: Answer, absent: bool, observation: Observation
+) -> None:
+    """Join the vendor's devices with what the bus shows, and note who did not answer."""
+    by_address = {function.address: function for function in own}
+    by_device = {pci.normalise_device(function.address): function for function in own}
+    answered = set()
+    for device in answer.devices:
+        # Where a tool's function number is its own (partitions), the device is what counts.
+        address = device.pci_address or ""
+        function = by_address.get(address) or (by_device.get(pci.normalise_device(address)) if address else None)
+        if function:
+            answered.add(function.address)
+            _add_bus(device, function)
+        device.device_nodes = device.device_nodes or vendor.device_nodes(runner, device)
+        observation.devices.append(device)
+    silent = [function for function in own if function.address not in answered]
+    if absent:
+        observation.devices.extend(_from_bus(runner, vendor, function) for function in silent)
+        return
+    bound = any(function.driver for function in own)
+    for function in silent:
+        passed = function.driver in _PASSED_THROUGH
+        lost = function.address in answer.lost or (not function.responding and not passed)
+        reason = None
+        if passed:
+            reason = f"bound to {function.driver}"
+        elif function.address in answer.hung:
+            reason = "hung"
+        elif not lost:
+            # Only where the bus tells drivers at all does a missing one mean something.
+            told = next((tool.reason for tool in answer.tools if tool.reason), None)
+            reason = told or ("no driver is bound" if bound and function.driver is None else None)
+        observation.unanswered.append(_unanswered(vendor, function, lost, reason, answer.last.get(function.address)))
+    for address in answer.lost:
+        if address not in by_address:  # gone from the bus too, but the tool still speaks of it
+            gone = pci.Function(address)
+            observation.unanswered.append(_unanswered(vendor, gone, True, None, answer.last.get(address)))
+
+
+def _add_bus(device: Device, function: pci.Function) -> None:
+    """Add what sysfs knows better: ids, NUMA node, the link with its bridges."""
+    device.pci_address = function.address
+    device.pci_id = f"{function.vendor}:{function.device}"
+    device.numa_node = function.numa_node
+    told, seen = device.link, pci.with_load(function, device.link.under_load)
+    device.link = Link(
+        speed_gts=seen.speed_gts or told.speed_gts,
+        width=seen.width or told.width,
+        max_speed_gts=seen.max_speed_gts or told.max_speed_gts,
+        max_width=seen.max_width or told.max_width,
+        limited_by=seen.limited_by,
+        under_load=told.under_load,
+    )
+
+
+def _from_bus(runner: Runner, vendor: Vendor, function: pci.Function) -> Device:
+    """Return a device of which only the bus tells."""
+    device = Device(vendor=vendor.name, pci_address=function.address)
+    _add_bus(device, function)
+    device.device_nodes = vendor.device_nodes(runner, device)
+    return device
+
+
+def _unanswered(vendor: Vendor, function: pci.Function, lost: bool, reason: str | None, last: Device | None) -> dict:
+    return {
+        "pci_address": function.address,
+        "vendor": vendor.name,
+        "pci_id": f"{function.vendor}:{function.device}" if function.vendor else None,
+        "state": "lost" if lost else "not_reported",
+        "reason": reason,
+        "model": last.model if last else None,
+        "serial": last.serial if last else None,
+        "uuid": last.uuid if last else None,
+        "slot": SlotName(),
+        "link": function.link,
+        "numa_node": function.numa_node,
+        "last": None,
+    }
+
+
+def _identify(devices: list[Device]) -> None:
+    """Say what identifies each device: the first of uuid, serial and address that is there and unique."""
+    uuids = Counter(device.uuid for device in devices)
+    serials = Counter(device.serial for device in devices)
+    for device in devices:
+        if device.uuid is not None and uuids[device.uuid] > 1:
+            device.uuid = None
+        if device.uuid is not None:
+            device.identity = "uuid"
+        elif device.serial is not None and serials[device.serial] == 1:
+            device.identity = "serial"
+        else:
+            device.identity = "address"
+
+
+def _name_slots(
+    runner: Runner,
+    root: str,
+    dmi_path: str,
+    functions: list[pci.Function],
+    declared: dict | None,
+    vendor_labels: dict[str, str | None],
+    observation: Observation,
+) -> None:
+    table, warning = dmi.believable(dmi.parse_slots(runner.read_bytes(dmi_path) or b""), functions)
+    if warning:
+        observation.errors.append(warning)
+    on_bus = pci.slot_table(runner, root)
+    boards: dict[str, str | None] = {device.pci_address or "": device.serial for device in observation.devices}
+    try:
+        names = slots.name_slots(functions, declared, vendor_labels, on_bus, table, boards)
+    except ValueError as exc:
+        # A declared map that is wrong must not be taken for no map: no slot is named at all then.
+        observation.errors.append(str(exc))
+        return
+    for device in observation.devices:
+        device.slot = names.get(device.pci_address or "", device.slot)
+    for entry in observation.unanswered:
+        entry["slot"] = names.get(entry["pci_address"], entry["slot"])
+
+
+def _leave_out(observation: Observation, gather: tuple[str, ...]) -> None:
+    for device in observation.devices:
+        if "processes" not in gather:
+            device.processes = []
+        if "links" not in gather:
+            device.link = Link()
+        if "health" not in gather:
+            device.health = Health()
+    if "links" not in gather:
+        for entry in observation.unanswered:
+            entry["link"] = Link()

@@ -1,0 +1,597 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""NVIDIA: nvidia-smi, its XML in all generations (v6 to v13), its CSV, its list, its error texts.
+
+A healthy host costs one command, ``nvidia-smi -q -x``. When that fails, hangs or can't be read, each card is
+asked alone by its address, at the same time, so that one lost or sick card never hides the others (the option
+``-i`` answers for healthy cards since driver 319); CSV is the last resort where the XML is damaged. The
+exit code decides nothing: the same message has been seen with different codes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .. import pci, text
+from ..model import (
+    TOOL_ABSENT,
+    TOOL_FAILED,
+    TOOL_HUNG,
+    TOOL_OK,
+    TOOL_UNREADABLE,
+    Device,
+    Driver,
+    Health,
+    Link,
+    Tool,
+)
+from ..parallel import run_all
+from ..runner import Result, Runner
+from .base import Answer, Vendor
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+CSV_FIELDS = (
+    "index",
+    "name",
+    "serial",
+    "uuid",
+    "pci.bus_id",
+    "driver_version",
+    "vbios_version",
+    "memory.total",
+    "pstate",
+    "utilization.gpu",
+    "ecc.errors.uncorrected.volatile.total",
+)
+
+# Text of the tool -> word of ``Tool.reason``, the first that matches.
+_REASONS = (
+    ("driver/library version mismatch", "driver_library_mismatch"),
+    ("couldn't communicate with the nvidia driver", "driver_not_loaded"),
+    ("driver not loaded", "driver_not_loaded"),
+    ("insufficient permissions", "no_permission"),
+    ("no devices were found", "no_devices"),
+)
+# "... for GPU0000:17:00.0: Unknown Error", "... for GPU 0000:BA:00.0: GPU is lost. ..." and, from driver
+# 550 on, "... for GPU1: 0000:34:00.0: Unknown Error".
+_NO_HANDLE = re.compile(
+    r"unable to determine the device handle for GPU(?:\s*\d{1,3}:(?=\s))?\s*"
+    r"(?P<address>[0-9a-f]+:[0-9a-f]+:[0-9a-f.]+)",
+    re.IGNORECASE,
+)
+_INFOROM = re.compile(r"inforom is corrupted at gpu (?P<address>[0-9a-f:.]+)", re.IGNORECASE)
+_LIBRARY = re.compile(r"NVML library version:\s*([\d.]+)")
+_KERNEL_MODULE = re.compile(r"Kernel Module\b.*?\s(\d+\.[\d.]+)\s")
+_LIST_GPU = re.compile(r"^GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>[^)]+)\)")
+_LIST_MIG = re.compile(r"^\s+MIG (?P<profile>\S+)\s+Device\s+(?P<index>\d+): \(UUID: (?P<uuid>[^)]+)\)")
+_SICK = re.compile(r"unknown error|gpu is lost|requires? reset|err!", re.IGNORECASE)
+_MINOR = re.compile(r"^Device Minor:\s*(\d+)", re.MULTILINE)
+_PROCESS_NAME = re.compile(r"(<process_name>)(.*?)(</process_name>)", re.DOTALL)
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+# Boards that sit in numbered sockets. On every other board NVML gives a module number too (all ten PCIe
+# cards of one recorded host say 1, two NVL cards say 4), which names no place.
+_SOCKETED = re.compile(r"SXM|HBM3|\b(?:H20|H200|H800|B200|B300|GB200|GB300)\b", re.IGNORECASE)
+_NOT_SOCKETED = re.compile(r"PCIe|\bNVL\b", re.IGNORECASE)
+
+# GT/s of the PCIe generations 1 to 7.
+_GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+
+
+class Unreadable(ValueError):
+    """The answer of the tool is not what it should be; the message says why."""
+
+
+@dataclass
+class Query:
+    """What one ``-q -x`` answer holds. ``notes`` is text that stood around the XML, ``attached`` its own count."""
+
+    driver_version: str | None = None
+    attached: int | None = None
+    devices: list[Device] = field(default_factory=list)
+    lost: dict[str, Device] = field(default_factory=dict)
+    notes: str = ""
+
+
+@dataclass
+class Failure:
+    """What an error text says: a word for the cause, lost addresses, the version of the library."""
+
+    reason: str | None = None
+    lost: list[str] = field(default_factory=list)
+    library_version: str | None = None
+
+
+def parse_failure(output: str) -> Failure:
+    """Return what nvidia-smi's error text names. An address that is none is left to the raw text."""
+    low = output.lower()
+    failure = Failure(reason=next((word for mark, word in _REASONS if mark in low), None))
+    for found in _NO_HANDLE.finditer(output):
+        address = _address(found["address"])
+        if address and address not in failure.lost:
+            failure.lost.append(address)
+    library = _LIBRARY.search(output)
+    failure.library_version = library[1] if library else None
+    return failure
+
+
+def parse_query(output: str) -> Query:
+    """Return the devices of ``nvidia-smi -q -x``; Unreadable when it is cut off, damaged or something else.
+
+    Elements are always taken by their full path: names repeat under different parents, and they moved and
+    were renamed between driver generations. A device of which a field says "GPU is lost" is listed as lost.
+    """
+    root, notes = _tree(output)
+    query = Query(
+        driver_version=text.clean(root.findtext("driver_version")),
+        attached=text.integer(root.findtext("attached_gpus")),
+        notes=notes,
+    )
+    corrupted = {_address(found["address"]) for found in _INFOROM.finditer(notes)}
+    for index, gpu in enumerate(root.findall("gpu")):
+        sick = _sick_fields(gpu)
+        device = _device(gpu, index, query.driver_version, sick)
+        if any("is lost" in word.lower() for word in sick):
+            if device.pci_address:
+                query.lost[device.pci_address] = device
+            continue
+        if device.pci_address and device.pci_address in corrupted:
+            device.health.reasons.append("infoROM is corrupted")
+            if device.health.state != "critical":
+                device.health.state = "warning"
+        query.devices.append(device)
+    return query
+
+
+def _tree(output: str) -> tuple[Element, str]:
+    # Imported when needed: a host of another vendor never parses XML.
+    from xml.etree import ElementTree
+
+    begin, closing = output.find("<nvidia_smi_log"), "</nvidia_smi_log>"
+    end = output.rfind(closing)
+    if begin < 0 or end < begin:
+        raise Unreadable("no complete nvidia_smi_log in the answer")
+    body = output[begin : end + len(closing)]
+    around = re.sub(r"<[?!][^>]*>", "", output[:begin]) + output[end + len(closing) :]
+    try:
+        return ElementTree.fromstring(body), around.strip()
+    except ElementTree.ParseError:
+        pass
+    # Names of processes are printed as they are: "&", "<" or control characters in one break the document.
+    from html import escape, unescape
+
+    body = _PROCESS_NAME.sub(lambda m: m[1] + escape(unescape(m[2])) + m[3], _NOT_XML.sub("", body))
+    try:
+        return ElementTree.fromstring(body), around.strip()
+    except ElementTree.ParseError as exc:
+        raise Unreadable(f"the XML is damaged: {exc}") from exc
+
+
+def _sick_fields(gpu: Element) -> dict[str, list[str]]:
+    """Return the fields that are supported but can't be read now, by what stands there instead of a value."""
+    sick: dict[str, list[str]] = {}
+    for part in gpu:
+        if part.tag in ("processes", "accounted_processes", "supported_clocks"):
+            continue  # names of programs may say anything, and lists of clocks are long
+        for element in part.iter():
+            word = (element.text or "").strip()
+            if word and _SICK.search(word):
+                sick.setdefault(word, []).append(element.tag)
+    return sick
+
+
+def _device(gpu: Element, index: int, driver_version: str | None, sick: dict[str, list[str]]) -> Device:
+    def told(*paths: str) -> str | None:
+        return next((word for word in (text.clean(gpu.findtext(path)) for path in paths) if word), None)
+
+    minor = told("minor_number")
+    ids = told("pci/pci_device_id") or ""
+    return Device(
+        index=index,
+        vendor="nvidia",
+        model=told("product_name"),
+        serial=text.identifier(gpu.findtext("serial")),
+        uuid=text.identifier(gpu.findtext("uuid")),
+        pci_address=_address(told("pci/pci_bus_id") or gpu.get("id") or ""),
+        pci_id=f"{ids[4:]}:{ids[:4]}".lower() if re.fullmatch("[0-9A-Fa-f]{4}10DE", ids, re.I) else None,
+        module_id=text.integer(told("platformInfo/module_id", "gpu_module_id", "module_id")),
+        device_nodes=[f"/dev/nvidia{minor}"] if minor and minor.isdigit() else [],
+        driver_version=driver_version,
+        firmware_version=told("vbios_version"),
+        memory_bytes=text.size_bytes(told("fb_memory_usage/total")),
+        link=_link(gpu),
+        logical=_mig_devices(gpu),
+        health=_health(gpu, sick),
+        processes=_processes(gpu),
+        source=f"nvidia-smi {driver_version}" if driver_version else "nvidia-smi",
+    )
+
+
+def _address(word: str) -> str | None:
+    """Return the canonical address; None where the tool printed none or damaged one."""
+    try:
+        return pci.normalise(word)
+    except ValueError:
+        return None
+
+
+def _link(gpu: Element) -> Link:
+    """Return the link as the tool tells it; sysfs, which knows the bridges too, goes before it."""
+
+    def generation(*names: str) -> float | None:
+        for name in names:
+            number = text.integer(gpu.findtext(f"pci/pci_gpu_link_info/pcie_gen/{name}"))
+            if number and number <= len(_GENERATIONS):
+                return _GENERATIONS[number - 1]
+        return None
+
+    return Link(
+        # max_link_gen is what card and host can do together, max_device_link_gen the card alone.
+        speed_gts=generation("device_current_link_gen", "current_link_gen"),
+        max_speed_gts=generation("max_device_link_gen", "max_link_gen"),
+        width=pci.width(gpu.findtext("pci/pci_gpu_link_info/link_widths/current_link_width")),
+        max_width=pci.width(gpu.findtext("pci/pci_gpu_link_info/link_widths/max_link_width")),
+        under_load=under_load(gpu.findtext("performance_state"), gpu.findtext("utilization/gpu_util")),
+    )
+
+
+def under_load(pstate: str | None, utilisation: str | None) -> bool | None:
+    """Tell whether the card works, so that its link must run at full speed; None when that is not told.
+
+    Performance states P0 to P2 are those of work. Data-centre cards rest in P0, so the utilisation must be
+    above zero too; in the lower states the card may save power on its link although something runs.
+    """
+    level = re.fullmatch(r"P(\d+)", text.clean(pstate) or "")
+    busy = text.number(utilisation)
+    if busy == 0 or (level and int(level[1]) > 2):
+        return False
+    return None if busy is None else True
+
+
+def _processes(gpu: Element) -> list[dict]:
+    found = []
+    for process in gpu.findall("processes/process_info"):
+        pid = (process.findtext("pid") or "").strip()
+        if pid.isdigit():
+            found.append(
+                {
+                    "pid": int(pid),
+                    "name": text.clean(process.findtext("process_name")),
+                    "memory_bytes": text.size_bytes(process.findtext("used_memory")),
+                }
+            )
+    return found
+
+
+def _mig_devices(gpu: Element) -> list[dict]:
+    """Return the MIG instances. The XML names them by number; their UUIDs come from ``-L``."""
+    return [
+        {
+            "kind": "mig",
+            "index": text.integer(instance.findtext("index")),
+            "uuid": text.identifier(instance.findtext("uuid")),
+            "profile": None,
+            "memory_bytes": text.size_bytes(instance.findtext("fb_memory_usage/total")),
+        }
+        for instance in gpu.findall("mig_devices/mig_device")
+    ]
+
+
+# Path, the values that are well, and how bad anything else is. Values that are not supported say nothing.
+_HEALTH_WORDS = (
+    ("remapped_rows/remapped_row_failure", ("no",), "critical"),
+    ("remapped_rows/remapped_row_pending", ("no",), "warning"),
+    ("retired_pages/pending_retirement", ("no",), "warning"),
+    ("retired_pages/pending_blacklist", ("no",), "warning"),
+    ("ecc_errors/aggregate/sram_threshold_exceeded", ("no",), "critical"),
+    ("ecc_errors/channel_repair_pending", ("no",), "warning"),
+    ("ecc_errors/tpc_repair_pending", ("no",), "warning"),
+    ("gpu_reset_status/reset_required", ("no",), "critical"),
+    ("gpu_recovery_action", ("none",), "critical"),
+    ("fabric/health/summary", ("healthy",), "warning"),
+    # "throttle" became "event" with driver 535.
+    *(
+        (f"clocks_{word}_reasons/clocks_{word}_reason_{name}", ("not active",), "warning")
+        for word in ("event", "throttle")
+        for name in ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
+    ),
+)
+_VOLATILE = "ecc_errors/volatile/"
+_UNCORRECTED = (
+    f"{_VOLATILE}dram_uncorrectable",
+    f"{_VOLATILE}sram_uncorrectable",
+    f"{_VOLATILE}sram_uncorrectable_parity",
+    f"{_VOLATILE}sram_uncorrectable_secded",
+    f"{_VOLATILE}double_bit/total",
+)
+
+
+def _health(gpu: Element, sick: dict[str, list[str]]) -> Health:
+    """Return the health that the answer proves: ``ok`` needs a field that says so.
+
+    Fields that are not supported prove nothing; a field that is supported but can't be read
+    (``ERR!``, ``Unknown Error``) is a sign of a sick card.
+    """
+    found: list[tuple[str, str]] = []
+    proofs = 0
+    for word, names in sick.items():
+        severity = "critical" if "reset" in word.lower() else "warning"
+        found.append((severity, f"{word}: {', '.join(dict.fromkeys(names))}"))
+    for path, well, severity in _HEALTH_WORDS:
+        word = (gpu.findtext(path) or "").strip()
+        if word.lower() in well:
+            proofs += 1
+        elif text.state_of(word) == text.VALUE:
+            found.append((severity, f"{path}: {word}"))
+    for path in _UNCORRECTED:
+        word = (gpu.findtext(path) or "").strip()
+        if word.isdigit():
+            proofs += 1
+            if int(word) > 0:
+                name = path[len(_VOLATILE) :]
+                found.append(("critical", f"{word} uncorrected memory errors since the last reset ({name})"))
+    reasons = [reason for _severity, reason in found]
+    for state in ("critical", "warning"):
+        if any(severity == state for severity, _reason in found):
+            return Health(state, reasons)
+    return Health("ok" if proofs else "unknown")
+
+
+def parse_csv(output: str, fields: tuple[str, ...] = CSV_FIELDS) -> list[Device]:
+    """Return the devices of ``--query-gpu=<fields> --format=csv,noheader,nounits``; Unreadable if a row is not one.
+
+    Cells are taken by their place: the header names fields otherwise than they are asked for. Commas in
+    names are not quoted, so a row with too many or too few cells can't be read.
+    """
+    devices = []
+    for line in output.splitlines():
+        if not line.strip():
+            continue
+        cells = [cell.strip() for cell in line.split(",")]
+        row = dict(zip(fields, cells))
+        address = _address(row.get("pci.bus_id", ""))
+        if len(cells) != len(fields) or address is None:
+            raise Unreadable(f"not a row of {len(fields)} values: {text.excerpt(line, limit=200)}")
+        device = Device(
+            index=text.integer(row.get("index")),
+            vendor="nvidia",
+            model=text.clean(row.get("name")),
+            serial=text.identifier(row.get("serial")),
+            uuid=text.identifier(row.get("uuid")),
+            pci_address=address,
+            driver_version=text.clean(row.get("driver_version")),
+            firmware_version=text.clean(row.get("vbios_version")),
+            memory_bytes=text.size_bytes(row.get("memory.total"), unit="MiB"),
+            link=Link(under_load=under_load(row.get("pstate"), row.get("utilization.gpu"))),
+            source="nvidia-smi",
+        )
+        errors = row.get("ecc.errors.uncorrected.volatile.total", "")
+        sick = sorted({cell for cell in cells if text.state_of(cell) == text.UNREADABLE})
+        if any("requires reset" in cell.lower() for cell in sick):
+            device.health = Health("critical", ["the card requires a reset"])
+        elif errors.isdigit() and int(errors) > 0:
+            device.health = Health("critical", [f"{errors} uncorrected memory errors since the last reset"])
+        elif sick:
+            device.health = Health("warning", [f"can't be read: {', '.join(sick)}"])
+        elif errors.isdigit():
+            device.health = Health("ok")
+        devices.append(device)
+    if not devices:
+        raise Unreadable("no row in the answer")
+    return devices
+
+
+def parse_list(output: str) -> dict[str, list[dict]]:
+    """Return the MIG instances of ``nvidia-smi -L`` by the UUID of their card: ``{"index", "uuid", "profile"}``."""
+    cards: dict[str, list[dict]] = {}
+    instances: list[dict] | None = None
+    for line in output.splitlines():
+        card, instance = _LIST_GPU.match(line), _LIST_MIG.match(line)
+        if card:
+            instances = cards.setdefault(card["uuid"], [])
+        elif instance and instances is not None:
+            uuid = text.identifier(instance["uuid"])
+            instances.append({"index": int(instance["index"]), "uuid": uuid, "profile": instance["profile"]})
+    return cards
+
+
+def slot_labels(devices: list[Device]) -> dict[str, str]:
+    """Return socket names ("SXM3", on superchips "MODULE3") by address.
+
+    Only boards in numbered sockets have one, and only when all of them say different numbers.
+    """
+    socketed = [
+        device
+        for device in devices
+        if device.pci_address
+        and device.module_id is not None
+        and _SOCKETED.search(device.model or "")
+        and not _NOT_SOCKETED.search(device.model or "")
+    ]
+    numbers = [device.module_id for device in socketed]
+    if len(set(numbers)) < len(numbers):
+        return {}
+    return {
+        device.pci_address or "": f"{'MODULE' if 'GB' in (device.model or '') else 'SXM'}{device.module_id}"
+        for device in socketed
+    }
+
+
+class Nvidia(Vendor):
+    """NVIDIA GPUs. NVSwitches carry the same vendor id but are bridges (class 0680), so they are no devices."""
+
+    name = "nvidia"
+    pci_vendors = ("10de",)
+    kernel_modules = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem")
+
+    def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
+        """Ask nvidia-smi; see the module for the order."""
+        answer = Answer()
+        driver = _driver(runner)
+        if driver.loaded or functions:
+            answer.drivers.append(driver)
+        program = runner.which("nvidia-smi")
+        tool = Tool("nvidia-smi", self.name, state=TOOL_ABSENT, command="nvidia-smi -q -x")
+        answer.tools.append(tool)
+        if program is None:
+            return answer
+        result = runner.run([program, "-q", "-x"], timeout_seconds)
+        tool.rc = result.rc
+        complete = self._take(answer, tool, result)
+        if not complete and tool.reason is None:
+            self._ask_alone(runner, program, answer, tool, functions, timeout_seconds)
+        if complete or answer.devices:
+            answer.count = len(answer.devices)
+        self._name_instances(runner, program, answer, timeout_seconds)
+        answer.slot_labels = slot_labels(answer.devices)
+        nodes = set(runner.glob("/dev/nvidia[0-9]*"))
+        for device in answer.devices:
+            device.device_nodes = [node for node in device.device_nodes if node in nodes]
+            driver.kernel_version = driver.kernel_version or device.driver_version
+            # The library refuses a kernel module of another release, so an answer proves they are the same.
+            driver.library_version = driver.library_version or device.driver_version
+            driver.loaded = True
+        return answer
+
+    def _take(self, answer: Answer, tool: Tool, result: Result) -> bool:
+        """Take the answer for all cards into ``answer`` and ``tool``; tell whether it is complete."""
+        if result.hung:
+            tool.state, tool.excerpt = TOOL_HUNG, text.excerpt(result.stdout, result.stderr)
+            answer.errors.append(f"{tool.command}: no answer in time")
+            return False
+        failure = parse_failure(_speech(result))
+        answer.lost.extend(failure.lost)
+        try:
+            query = parse_query(result.stdout)
+        except Unreadable as exc:
+            tool.excerpt = text.excerpt(result.stdout, result.stderr)
+            tool.reason = failure.reason
+            for driver in answer.drivers:
+                driver.library_version = failure.library_version
+            if failure.reason == "no_devices":
+                # A complete answer: the driver runs and has no card (also where a container was given none).
+                tool.state = TOOL_OK
+                return True
+            if failure.reason or failure.lost or (result.rc != 0 and "<" not in result.stdout):
+                tool.state = TOOL_FAILED
+                answer.errors.append(f"{tool.command}: {tool.excerpt or f'exit code {result.rc} and no text'}")
+            else:
+                tool.state = TOOL_UNREADABLE
+                answer.errors.append(f"{tool.command}: {exc}")
+            return False
+        tool.version = query.driver_version
+        self._add(answer, query)
+        around = text.excerpt(query.notes, result.stderr)
+        if around:
+            tool.excerpt = around
+            answer.errors.append(f"{tool.command}: {around}")
+        described = len(answer.devices) + len(answer.lost)
+        if query.attached is not None and query.attached > described:
+            tool.state = TOOL_FAILED
+            answer.errors.append(f"{tool.command}: {query.attached} cards are attached, {described} described")
+            return False
+        return True
+
+    @staticmethod
+    def _add(answer: Answer, query: Query) -> None:
+        known = {device.pci_address for device in answer.devices if device.pci_address}
+        answer.devices.extend(device for device in query.devices if device.pci_address not in known)
+        answer.lost.extend(address for address in query.lost if address not in answer.lost)
+        answer.last.update(query.lost)
+
+    def _ask_alone(
+        self,
+        runner: Runner,
+        program: str,
+        answer: Answer,
+        tool: Tool,
+        functions: list[pci.Function],
+        timeout_seconds: float,
+    ) -> None:
+        """Ask each card that has not answered by its address, all at the same time."""
+        known = {device.pci_address for device in answer.devices} | set(answer.lost)
+        # A card that is passed through to a guest is not the driver's; asking for it only costs time.
+        asked = [f.address for f in functions if f.address not in known and f.driver != "vfio-pci"]
+        commands = [[program, "-q", "-x", "-i", address] for address in asked]
+        damaged = []
+        for address, result in zip(asked, run_all(runner, commands, timeout_seconds, limit=8)):
+            if result.hung:
+                tool.state = TOOL_HUNG
+                answer.hung.append(address)
+                answer.errors.append(f"nvidia-smi -q -x -i {address}: no answer in time")
+                tool.excerpt = text.excerpt(tool.excerpt, f"no answer in time for {address}")
+                continue
+            failure = parse_failure(_speech(result))
+            answer.lost.extend(lost for lost in failure.lost if lost not in answer.lost)
+            try:
+                query = parse_query(result.stdout)
+            except Unreadable as exc:
+                if not failure.lost and not failure.reason:
+                    damaged.append(address)
+                answer.errors.append(
+                    f"nvidia-smi -q -x -i {address}: {text.excerpt(_speech(result), limit=300) or exc}"
+                )
+                continue
+            for device in query.devices:
+                device.index = None  # the place in an answer of one says nothing
+            tool.version = tool.version or query.driver_version
+            self._add(answer, query)
+        if damaged:
+            self._ask_csv(runner, program, answer, timeout_seconds)
+        answer.devices.sort(key=lambda device: pci.sort_key(device.pci_address or "ffffffff:ff:1f.7"))
+
+    def _ask_csv(self, runner: Runner, program: str, answer: Answer, timeout_seconds: float) -> None:
+        """Ask for a few values as CSV where the XML is damaged."""
+        command = [f"--query-gpu={','.join(CSV_FIELDS)}", "--format=csv,noheader,nounits"]
+        result = runner.run([program, *command], timeout_seconds)
+        try:
+            devices = parse_csv("" if result.hung else result.stdout)
+        except Unreadable as exc:
+            answer.errors.append(f"nvidia-smi {command[0]}: {'no answer in time' if result.hung else exc}")
+            return
+        self._add(answer, Query(devices=[device for device in devices if device.pci_address not in answer.lost]))
+
+    @staticmethod
+    def _name_instances(runner: Runner, program: str, answer: Answer, timeout_seconds: float) -> None:
+        """Ask for the UUIDs of MIG instances, where there are any: the XML leaves them out."""
+        if not any(not instance["uuid"] for device in answer.devices for instance in device.logical):
+            return
+        result = runner.run([program, "-L"], timeout_seconds)
+        if result.hung:
+            answer.errors.append("nvidia-smi -L: no answer in time")
+        named = parse_list(result.stdout)
+        for device in answer.devices:
+            by_index = {instance["index"]: instance for instance in named.get(device.uuid or "", [])}
+            for instance in device.logical:
+                instance.update(by_index.get(instance["index"], {}))
+
+    def device_nodes(self, runner: Runner, device: Device) -> list[str]:
+        """Return /dev/nvidiaN; N is the minor number, not the index."""
+        if device.device_nodes or not device.pci_address:
+            return device.device_nodes
+        told = runner.read(f"/proc/driver/nvidia/gpus/{device.pci_address}/information") or ""
+        minor = _MINOR.search(told)
+        return runner.glob(f"/dev/nvidia{minor[1]}") if minor else []
+
+
+def _speech(result: Result) -> str:
+    """Return what the tool says in words: all but the XML, whose fields hold words of errors too."""
+    before, _begin, rest = result.stdout.partition("<?xml" if "<?xml" in result.stdout else "<nvidia_smi_log")
+    after = rest.rpartition("</nvidia_smi_log>")[2] if "</nvidia_smi_log>" in rest else ""
+    return "\n".join((before, after, result.stderr)).strip()
+
+
+def _driver(runner: Runner) -> Driver:
+    """Return what the kernel tells of its module, without asking any tool."""
+    version = text.clean(runner.read("/sys/module/nvidia/version"))
+    if version is None:
+        found = _KERNEL_MODULE.search(f"{runner.read('/proc/driver/nvidia/version') or ''} ")
+        version = found[1] if found else None
+    loaded = version is not None or bool(runner.glob("/sys/module/nvidia"))
+    return Driver("nvidia", kernel_version=version, loaded=loaded)

@@ -1,0 +1,322 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: accelerator_info
+short_description: List the accelerator cards of a host, whatever their vendor
+version_added: 1.0.0
+description:
+  - Asks the tool of each vendor whose cards the PCI bus shows, and joins the answer with what the bus, the firmware and
+    the kernel tell.
+  - One lost or sick card never hides the others. When the vendor tool fails as a whole, each card is asked alone.
+  - With no vendor tool at all, the cards are still listed, as far as PCI shows them.
+  - Nothing is judged here and nothing fails for what a host says; what could not be read is in RV(errors), and
+    the state of each tool is in RV(tools).
+author:
+  - accel.cluster contributors (@accel-cluster)
+extends_documentation_fragment:
+  - accel.cluster.attributes
+  - accel.cluster.attributes.info_module
+options:
+  vendors:
+    description:
+      - Vendors to ask, such as V(nvidia), V(amd) or V(ascend). Empty asks every vendor whose cards the PCI bus shows.
+      - A vendor that is named is asked even when the bus shows none of its cards.
+    type: list
+    elements: str
+    default: []
+  timeout_seconds:
+    description:
+      - How long one command of a vendor tool may take before it counts as hung.
+      - When the question for all cards failed, each card is asked alone, with this limit once more.
+    type: int
+    default: 60
+  gather:
+    description: What to return beside the cards themselves. What is left out has the value that says nothing is known.
+    type: list
+    elements: str
+    choices: [processes, links, slots, health]
+    default: [processes, links, slots, health]
+  slots:
+    description:
+      - Declared slot names, by PCI address or the other way round. They go before what vendor, kernel and firmware say.
+    type: dict
+    default: {}
+  records_dir:
+    description:
+      - Directory of the records of this host. When it is given, the readings of links under load that are kept there
+        come back in RV(link_readings), with those of cards that are working now. The file itself is not written.
+    type: path
+seealso:
+  - module: accel.cluster.accelerator_slots
+"""
+
+EXAMPLES = r"""
+- name: List the cards
+  accel.cluster.accelerator_info:
+  register: cards
+
+- name: Ask only the NVIDIA cards, and give their tool two minutes
+  accel.cluster.accelerator_info:
+    vendors: [nvidia]
+    timeout_seconds: 120
+    slots:
+      "0000:18:00.0": SXM1
+      "0000:2a:00.0": SXM2
+  register: cards
+
+- name: Show which cards answered, and which did not
+  ansible.builtin.debug:
+    msg: "{{ cards.count }} of {{ cards.bus_count }}; silent: {{ cards.unanswered | map(attribute='pci_address') }}"
+"""
+
+RETURN = r"""
+devices:
+  description: The cards, in the order of the tool. A value that nothing told is V(none).
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    index:
+      description: Number that the tool gives the card. It changes from boot to boot and identifies nothing.
+      type: int
+      returned: always
+    vendor:
+      description: Name of the vendor.
+      type: str
+      returned: always
+    model:
+      description: Product name.
+      type: str
+      returned: always
+    serial:
+      description: Serial number of the board, which two or four devices may share.
+      type: str
+      returned: always
+    uuid:
+      description: Identifier of the chip; V(none) when it is not unique on this host.
+      type: str
+      returned: always
+    identity:
+      description: What identifies the card, the first of V(uuid), V(serial) and V(address) that is present and unique.
+      type: str
+      returned: always
+    pci_address:
+      description: PCI address as the kernel writes it.
+      type: str
+      returned: always
+    pci_id:
+      description: PCI vendor and device id.
+      type: str
+      returned: always
+    slot:
+      description:
+        - Name of the slot in C(label), where it came from in C(source) (V(declared), V(vendor), V(sysfs) or V(dmi)),
+          and names that other sources gave in C(candidates). The label is V(none) when no source is to be believed.
+      type: dict
+      returned: always
+    module_id:
+      description: Number of the module as the vendor counts, which names a place only on boards with sockets.
+      type: int
+      returned: always
+    numa_node:
+      description: NUMA node that is near the card.
+      type: int
+      returned: always
+    device_nodes:
+      description: Device nodes of this card that exist.
+      type: list
+      elements: str
+      returned: always
+    driver_version:
+      description: Version of the driver that answered.
+      type: str
+      returned: always
+    firmware_version:
+      description: Version of the firmware of the card.
+      type: str
+      returned: always
+    memory_bytes:
+      description: Size of the memory, in bytes.
+      type: int
+      returned: always
+    link:
+      description:
+        - PCIe link; speeds in GT/s, widths in lanes. C(limited_by) is the bridge above the card that holds the link
+          below what the card can do. C(under_load) tells whether the card was working while the link was read; an
+          idle card may lower its speed.
+      type: dict
+      returned: always
+    logical:
+      description: Partitions of the card (MIG instances, compute partitions, virtual NPUs).
+      type: list
+      elements: dict
+      returned: always
+    health:
+      description: C(state) is V(ok), V(warning), V(critical) or V(unknown); C(reasons) say why.
+      type: dict
+      returned: always
+    processes:
+      description: Processes that use the card, with C(pid), C(name) and C(memory_bytes).
+      type: list
+      elements: dict
+      returned: always
+    source:
+      description: What told of the card, a tool with its version, or V(sysfs).
+      type: str
+      returned: always
+  sample:
+    - index: 0
+      vendor: nvidia
+      model: NVIDIA H100 80GB HBM3
+      serial: "1650423000123"
+      uuid: GPU-6f3c1a52-8d14-4a0e-9a3b-2b1f6c0d7e11
+      identity: uuid
+      pci_address: "0000:18:00.0"
+      pci_id: "10de:2330"
+      slot: {label: SXM1, source: declared, candidates: []}
+      module_id: 1
+      numa_node: 0
+      device_nodes: [/dev/nvidia0]
+      driver_version: 570.86.15
+      firmware_version: 96.00.74.00.01
+      memory_bytes: 85520809984
+      link:
+        speed_gts: 32.0
+        width: 16
+        max_speed_gts: 32.0
+        max_width: 16
+        limited_by:
+        under_load: true
+      logical: []
+      health: {state: ok, reasons: []}
+      processes: []
+      source: nvidia-smi 570.86.15
+count:
+  description: Number of cards that answered; V(none) when the tools could not tell.
+  returned: always
+  type: int
+  sample: 8
+bus_count:
+  description: Number of cards that the PCI bus shows.
+  returned: always
+  type: int
+  sample: 8
+logical_count:
+  description: Number of logical devices; a card that is not split counts as one. V(none) when the tools could not tell.
+  returned: always
+  type: int
+  sample: 8
+unanswered:
+  description:
+    - Cards on the bus that did not answer. C(state) is V(lost) when a tool or the bus says that the card is gone, and
+      V(not_reported) otherwise, with a C(reason) where one is known.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - pci_address: "0000:ba:00.0"
+      vendor: nvidia
+      pci_id: "10de:2330"
+      state: lost
+      reason:
+      model:
+      serial:
+      uuid:
+      slot: {label: SXM7, source: declared, candidates: []}
+      link: {speed_gts: null, width: null, max_speed_gts: 32.0, max_width: 16, limited_by: null, under_load: null}
+      numa_node: 1
+      last:
+tools:
+  description:
+    - Vendor tools that were asked. C(state) is V(ok), V(absent), V(failed), V(hung) or V(unreadable); C(reason) is a
+      word for a known cause, C(excerpt) the raw text that is kept as evidence.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - name: nvidia-smi
+      vendor: nvidia
+      version: 570.86.15
+      state: ok
+      reason:
+      rc: 0
+      excerpt: ""
+      command: nvidia-smi -q -x
+drivers:
+  description: Kernel module and library of each vendor, with the versions that each tells.
+  returned: always
+  type: list
+  elements: dict
+  sample: [{vendor: nvidia, kernel_version: 570.86.15, library_version: 570.86.15, loaded: true}]
+errors:
+  description: What could not be read or was out of the ordinary, in words.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+link_readings:
+  description: Readings of links under load by PCI address, with the time of each.
+  returned: when O(records_dir) is given
+  type: dict
+  sample:
+    "0000:18:00.0":
+      identity: GPU-6f3c1a52-8d14-4a0e-9a3b-2b1f6c0d7e11
+      speed_gts: 32.0
+      width: 16
+      at: "2026-11-30T01:02:03Z"
+"""
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.accel.cluster.plugins.module_utils._accel import links, probe, record
+from ansible_collections.accel.cluster.plugins.module_utils._accel.model import as_dict
+from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Runner
+
+
+def argument_spec() -> dict:
+    return {
+        "vendors": {"type": "list", "elements": "str", "default": []},
+        "timeout_seconds": {"type": "int", "default": 60},
+        "gather": {
+            "type": "list",
+            "elements": "str",
+            "choices": list(probe.GATHER),
+            "default": list(probe.GATHER),
+        },
+        "slots": {"type": "dict", "default": {}},
+        "records_dir": {"type": "path"},
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
+    options = module.params
+    if options["timeout_seconds"] < 1:
+        module.fail_json(msg=f"timeout_seconds must be 1 or more, not {options['timeout_seconds']}")
+    observation = as_dict(
+        probe.observe(
+            Runner(),
+            vendors=options["vendors"],
+            timeout_seconds=options["timeout_seconds"],
+            gather=options["gather"],
+            declared_slots=options["slots"],
+        )
+    )
+    if options["records_dir"]:
+        try:
+            kept = links.load(os.path.join(options["records_dir"], "links.json"))
+        except record.RecordError as exc:
+            kept = {}
+            observation["errors"].append(str(exc))
+        observation["link_readings"] = links.merge(kept, observation, record.now_utc())
+    module.exit_json(changed=False, **observation)
+
+
+if __name__ == "__main__":
+    main()
