@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A runner that answers from a table instead of running anything.
 
-Tests find it with ``from doubles import RecordedRunner`` after putting this folder on ``sys.path``, or load it by
-path; pytest puts it there itself for test files that lie in this folder.
+Tests import it with ``from doubles import RecordedRunner``; conftest.py puts this folder on the path.
 """
 
 from __future__ import annotations

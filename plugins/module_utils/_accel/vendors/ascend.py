@@ -1,0 +1,550 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""Huawei Ascend: npu-smi, which speaks text only; without it the devices come from sysfs (the probe's part).
+
+What it costs on a healthy host: ``npu-smi info`` (the table), then, four at a time, ``info -t board -i N`` for each
+NPU and, where the table has no column with the device number, ``info -m``: 10 commands for 8 NPUs with one chip each.
+A chip's own number (``-t board -i N -c C``) is asked only where the board's serial does not tell its chips apart:
+several chips, or no serial. When the table cannot be used, ``info -l`` names the NPUs and ``-t health`` gives their
+state. One NPU that refuses or hangs never hides the others.
+
+Words: a *card* is an NPU id, a *chip* two rows of the table. One ``Device`` is one PCI function: two chips with two
+Bus-Ids (910C, 310) are two devices that share a serial, two chips with one Bus-Id (310P duo) are one device with two
+entries in ``logical``. ``Device.module_id`` is the NPU id, which npu-smi wants after ``-i``; ``Device.index`` is the
+number of its ``/dev/davinciN`` where that is told, else the NPU id.
+
+Sources: npu-smi reference of several releases, recorded output of 1.9.3 to 25.5; the layouts differ in columns, widths
+and separators, so tables are split on ``|`` and never by position.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from .. import pci, text
+from ..model import (
+    TOOL_ABSENT,
+    TOOL_FAILED,
+    TOOL_HUNG,
+    TOOL_OK,
+    TOOL_UNREADABLE,
+    Device,
+    Driver,
+    Health,
+    Link,
+    Tool,
+)
+from ..parallel import run_all
+from .base import Answer, Vendor
+
+VERSION_FILE = "/usr/local/Ascend/driver/version.info"
+
+# Return codes of the DCMI library -> word of ``Tool.reason``.
+# -8005: driver not there, upgraded without a restart, or not visible to this user or container.
+# -8020: a container or process holds the device.
+_CODES = {-8005: "driver_not_ready", -8020: "in_use_elsewhere"}
+_CODE = re.compile(r"\bret(?:urn)?(?: code)? is (-\d+)")
+_NO_PERMISSION = re.compile(r"permission denied|not permitted|no permission", re.IGNORECASE)
+
+_HEADER = re.compile(r"npu-smi\s+(\S+)\s+Version:\s*(\S+)")
+_BORDER = re.compile(r"^\+[-=+]*\+$")
+_USAGE = re.compile(r"(\d+)\s*/\s*(\d+)")
+_FIELD = re.compile(r"^\s*([A-Za-z][^:]*?)\s*:\s*(.*?)\s*$")
+_MAP_COLUMNS = ("NPU ID", "Chip ID", "Chip Logic ID", "Chip Phy-ID", "Slot ID", "Chip Name")
+# Only OK passes; what is not known here is unknown.
+_HEALTH = {"ok": "ok", "warning": "warning", "alarm": "critical", "critical": "critical"}
+_BADNESS = ("ok", "unknown", "warning", "critical")
+
+
+@dataclass
+class Chip:
+    """One row pair of the table. Sizes in MB (of 2**20 bytes) as printed, None where not told."""
+
+    npu: int
+    chip: int
+    phy_id: int | None = None
+    name: str | None = None
+    health: str = ""
+    bdf: str | None = None
+    power_w: float | None = None
+    temp_c: int | None = None
+    aicore_percent: int | None = None
+    memory_used_mb: int | None = None
+    memory_total_mb: int | None = None
+    hbm_used_mb: int | None = None
+    hbm_total_mb: int | None = None
+
+
+@dataclass
+class Table:
+    """The answer of ``npu-smi info``. ``state``: ok, unreadable, or the word for a known error text.
+
+    ``chips`` and ``processes`` (``npu``, ``chip``, ``pid``, ``name``, ``memory_mb``) are empty unless ok.
+    """
+
+    state: str
+    code: int | None = None
+    tool_version: str | None = None
+    driver_version: str | None = None
+    chips: list[Chip] = field(default_factory=list)
+    processes: list[dict] = field(default_factory=list)
+
+    @property
+    def cards(self) -> int | None:
+        """Return the number of NPUs, None when it could not be told."""
+        return len({chip.npu for chip in self.chips}) if self.state == TOOL_OK else None
+
+
+def read_table(output: str) -> Table:
+    """Return what ``npu-smi info`` says.
+
+    A device is two rows: ``NPU Name | Health | Power Temp`` and ``Chip [Phy-ID] | Bus-Id | AICore Memory [HBM]``.
+    A table that was cut off, or that holds a row that is neither of these, is unreadable as a whole.
+    """
+    lines = [line.rstrip() for line in text.plain(output).splitlines()]
+    lines = [line.strip() for line in lines if line.lstrip().startswith(("|", "+"))]
+    header = next((found for found in (_HEADER.search(line) for line in lines) if found), None)
+    if header is None:
+        code = error_code(output)
+        known = _CODES.get(code) if code is not None else None
+        return Table(known or TOOL_UNREADABLE, code)
+    table = Table(TOOL_OK, tool_version=header[1], driver_version=header[2])
+    try:
+        _fill(table, lines)
+    except ValueError:
+        return Table(TOOL_UNREADABLE, None, header[1], header[2])
+    return table
+
+
+def _fill(table: Table, lines: list[str]) -> None:
+    """Fill in chips and processes; ValueError for a row that does not fit and for a missing end."""
+    borders = [line for line in lines if _BORDER.match(line)]
+    # The last border ends the table. Cut within, it is shorter than the one before.
+    if len(borders) < 3 or lines[-1] != borders[-1] or len(borders[-1]) < len(borders[-2]):
+        raise ValueError("the table has no end")
+    first: list[str] | None = None  # upper row of a device whose lower row has not come yet
+    part = "title"
+    for line in lines:
+        if _BORDER.match(line):
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        words = " ".join(cells)
+        if _HEADER.search(words):
+            continue
+        if re.search(r"\bHealth\b.*\bPower", words):
+            part = "devices"
+        elif "Process id" in words:
+            part = "processes"
+        elif part == "devices" and not re.search(r"\bBus-Id\b", words):
+            if first is None:
+                first = cells
+            else:
+                table.chips.append(_chip(first, cells))
+                first = None
+        elif part == "processes":
+            table.processes.extend(_process(cells))
+    if first is not None or part == "title":
+        raise ValueError("a device has no second row")
+
+
+def _chip(upper: list[str], lower: list[str]) -> Chip:
+    """Return the chip of two rows; ValueError when they are something else (process rows look alike)."""
+    if len(upper) < 3 or len(lower) < 3 or not re.match(r"\D", upper[1]):
+        raise ValueError(f"no device: {upper}")
+    npu, _, name = upper[0].partition(" ")
+    ids = lower[0].split()
+    values = upper[2].split()
+    usage = _USAGE.findall(lower[2])
+    if not 1 <= len(ids) <= 2 or not usage:
+        raise ValueError(f"no chip: {lower}")
+    # With one pair it is the device memory (310P); HBM, where there is any, is the second.
+    memory, hbm = usage[0], usage[1] if len(usage) > 1 else (None, None)
+    return Chip(
+        npu=int(npu),
+        chip=int(ids[0]),
+        phy_id=int(ids[1]) if len(ids) == 2 else None,
+        name=text.clean(name),
+        health=upper[1],
+        bdf=pci.normalise(lower[1]),
+        power_w=text.number(values[0]) if values else None,
+        temp_c=text.integer(values[1]) if len(values) > 1 else None,
+        aicore_percent=text.integer(lower[2].split()[0]),
+        memory_used_mb=_count(memory[0]),
+        memory_total_mb=_count(memory[1]),
+        hbm_used_mb=_count(hbm[0]),
+        hbm_total_mb=_count(hbm[1]),
+    )
+
+
+def _count(word: str | None) -> int | None:
+    return int(word) if word is not None else None
+
+
+def _process(cells: list[str]) -> list[dict]:
+    """Return the process of a row, none for "No running processes found in NPU 0"."""
+    try:
+        npu, chip = (int(word) for word in cells[0].split())
+        pid = int(cells[1])
+    except (ValueError, IndexError):
+        return []
+    # A name may hold the separator.
+    name, memory = "|".join(cells[2:-1]), text.integer(cells[-1])
+    return [{"npu": npu, "chip": chip, "pid": pid, "name": name, "memory_mb": memory}]
+
+
+def error_code(output: str) -> int | None:
+    """Return the code of "... ret is -8005", None when there is none."""
+    found = _CODE.search(output)
+    return int(found[1]) if found else None
+
+
+def read_fields(output: str) -> dict[str, str]:
+    """Return the ``Name : value`` lines of ``-t board`` and ``-t health``; the first of a name counts.
+
+    A value may hold colons (an address); blanks before the names and around the colon differ by release.
+    """
+    fields: dict[str, str] = {}
+    for line in text.plain(output).splitlines():
+        found = _FIELD.match(line)
+        if found:
+            fields.setdefault(found[1], found[2])
+    return fields
+
+
+def read_list(output: str) -> list[int]:
+    """Return the NPU ids of ``npu-smi info -l``; none when they are not as many as it says there are."""
+    found = re.findall(r"^\s*NPU ID\s*:\s*(\d+)\s*$", text.plain(output), re.MULTILINE)
+    ids = list(dict.fromkeys(int(word) for word in found))
+    fields = read_fields(output)
+    total = text.integer(fields.get("Total Count") or fields.get("Card Count"))
+    return ids if total in (None, len(ids)) else []
+
+
+def read_health(output: str) -> list[str]:
+    """Return the words of ``-t health``, one a chip ("Health" or "Health Status", by release)."""
+    return re.findall(r"^\s*Health(?: Status)?\s*:\s*(\S+)\s*$", text.plain(output), re.MULTILINE)
+
+
+def read_map(output: str) -> dict[tuple[int, int], int | None]:
+    """Return device numbers by (NPU, chip) from ``npu-smi info -m``; the MCU of a card is no chip.
+
+    The columns differ by release: with a Phy-ID that is the device number, else the logic id, which is the same
+    unless this is a container that sees only some devices.
+    """
+    numbers: dict[tuple[int, int], int | None] = {}
+    columns: list[str] = []
+    for line in text.plain(output).splitlines():
+        if "NPU ID" in line and "Chip ID" in line:
+            columns = sorted((name for name in _MAP_COLUMNS if name in line), key=line.index)
+            continue
+        words = line.split(None, len(columns) - 1) if columns else []
+        if len(words) < len(columns) or not words:
+            continue
+        row = dict(zip(columns, words))
+        npu, chip = row.get("NPU ID", ""), row.get("Chip ID", "")
+        number = row.get("Chip Phy-ID", row.get("Chip Logic ID", ""))
+        if npu.isdigit() and chip.isdigit() and row.get("Chip Name", "").strip().lower() != "mcu":
+            numbers[int(npu), int(chip)] = int(number) if number.isdigit() else None
+    return numbers
+
+
+def die_id(fields: dict[str, str]) -> str | None:
+    """Return the chip's own number; which die names it differs by generation."""
+    for name in ("VDie ID", "Die ID", "DDie ID", "NDie ID"):
+        word = text.identifier(fields.get(name))
+        if word:
+            return "-".join(word.split())
+    return None
+
+
+def devices(table: Table, boards: dict[int, dict], dies: dict[tuple[int, int], str], source: str) -> list[Device]:
+    """Return one ``Device`` a PCI function from the table, the boards' fields by NPU id and the die ids by chip.
+
+    Chips without a Bus-Id take the board's address, and with it are one device a board.
+    """
+    found: dict[tuple, list[Chip]] = {}
+    for chip in table.chips:
+        address = chip.bdf or _address(boards.get(chip.npu, {}).get("PCIe Bus Info"))
+        found.setdefault((chip.npu, address), []).append(chip)
+    return [_device(key[1], rows, table, boards.get(key[0], {}), dies, source) for key, rows in found.items()]
+
+
+def _device(
+    address: str | None, rows: list[Chip], table: Table, board: dict[str, str], dies: dict, source: str
+) -> Device:
+    head = rows[0]
+    sizes = [row.hbm_total_mb or row.memory_total_mb or 0 for row in rows]
+    logical = [
+        {"kind": "chip", "index": row.phy_id, "id": row.chip, "uuid": dies.get((row.npu, row.chip))} for row in rows
+    ]
+    loads = [row.aicore_percent for row in rows if row.aicore_percent is not None]
+    return Device(
+        index=head.phy_id if head.phy_id is not None else head.npu,
+        vendor="ascend",
+        model=head.name or text.clean(board.get("Chip Name")),
+        serial=text.identifier(board.get("Serial Number")),
+        uuid=dies.get((head.npu, head.chip)),
+        pci_address=address,
+        pci_id=_pci_id(board),
+        module_id=head.npu,
+        driver_version=text.clean(board.get("Software Version")) or table.driver_version,
+        firmware_version=text.clean(board.get("Firmware Version")),
+        memory_bytes=sum(sizes) * 1024**2 or None,
+        link=Link(under_load=any(loads) if loads else None),
+        logical=logical if len(rows) > 1 else [],
+        health=_health(rows, board),
+        processes=[
+            {"pid": one["pid"], "name": one["name"], "memory_bytes": text.size_bytes(one["memory_mb"], "MB")}
+            for one in table.processes
+            if any((one["npu"], one["chip"]) == (row.npu, row.chip) for row in rows)
+        ],
+        source=source,
+    )
+
+
+def _health(rows: list[Chip], board: dict[str, str]) -> Health:
+    """Return the state of the worst chip; the words of those that are not OK are the reasons.
+
+    A board that gave no answer of its own leaves the health of its chips unknown at best.
+    """
+    states = {_HEALTH.get(row.health.lower(), "unknown") for row in rows}
+    reasons = [
+        f"NPU {row.npu} chip {row.chip} says {row.health or 'nothing'}" for row in rows if row.health.upper() != "OK"
+    ]
+    if not board:
+        states.add("unknown")
+        reasons.append(f"NPU {rows[0].npu} does not tell about its board")
+    compatible = text.clean(board.get("Compatibility"))
+    if compatible and compatible.upper() != "OK":
+        states.add("warning")
+        reasons.append(f"driver and firmware: compatibility is {compatible}")
+    return Health(max(states, key=_BADNESS.index), reasons)
+
+
+def slot_labels(found: list[Device], boards: dict[int, dict]) -> dict[str, str]:
+    """Return "Slot ID" by address; 0 and NA (all modules) name no place, nor does a number of several boards."""
+    numbers = {npu: text.integer(board.get("Slot ID")) for npu, board in boards.items()}
+    counts = Counter(numbers.values())
+    labels = {}
+    for device in found:
+        number = numbers.get(device.module_id) if device.module_id is not None else None
+        if device.pci_address and number and counts[number] == 1:
+            labels[device.pci_address] = str(number)
+    return labels
+
+
+def _address(word: str | None) -> str | None:
+    try:
+        return pci.normalise(word) if word else None
+    except ValueError:
+        return None
+
+
+def _pci_id(board: dict[str, str]) -> str | None:
+    ids = [re.match(r"^0x([0-9a-f]{1,4})$", board.get(f"PCI {part} ID", "").lower()) for part in ("Vendor", "Device")]
+    return ":".join(found[1].zfill(4) for found in ids if found) if all(ids) else None
+
+
+class Ascend(Vendor):
+    """Huawei Ascend NPUs."""
+
+    name = "ascend"
+    pci_vendors = ("19e5",)
+    # The server's own display controller has the same vendor; NPUs are processing accelerators.
+    pci_classes = ("1200",)
+    # As named by the drivers of 2021 to 2025.
+    kernel_modules = ("drv_pcie_host", "drv_davinci_intf_host", "ascend_adapter")
+
+    def query(self, runner, functions, timeout_seconds: float) -> Answer:
+        """Ask npu-smi about the table and the boards."""
+        answer = Answer()
+        path = runner.which("npu-smi")
+        if path is None:
+            answer.tools.append(Tool("npu-smi", vendor="ascend", state=TOOL_ABSENT))
+        else:
+            _Query(runner, path, [function.address for function in functions], timeout_seconds, answer).ask()
+        driver = _driver(runner, self.kernel_modules, answer)
+        if driver.loaded or functions:
+            answer.drivers.append(driver)
+        return answer
+
+    def device_nodes(self, runner, device: Device) -> list[str]:
+        """Return /dev/davinciN of each chip, N being the physical number."""
+        numbers = [part["index"] for part in device.logical] or [device.index]
+        nodes = [f"/dev/davinci{number}" for number in numbers if number is not None]
+        return [node for node in nodes if runner.glob(node)]
+
+
+def _driver(runner, modules: tuple[str, ...], answer: Answer) -> Driver:
+    """Return the driver: the board tells what runs, the file what is installed; they differ until a restart."""
+    installed = re.search(r"^Version=(\S+)", runner.read(VERSION_FILE) or "", re.MULTILINE)
+    return Driver(
+        "ascend",
+        kernel_version=next((device.driver_version for device in answer.devices if device.driver_version), None),
+        library_version=installed[1] if installed else None,
+        loaded=any(runner.glob(f"/sys/module/{name}") for name in modules),
+    )
+
+
+class _Query:
+    """One run through the commands; collects into ``answer``."""
+
+    def __init__(self, runner, path: str, known: list[str], timeout_seconds: float, answer: Answer):
+        self.runner = runner
+        self.path = path
+        self.known = known
+        self.timeout = timeout_seconds
+        self.answer = answer
+        self.boards: dict[int, dict] = {}
+        self.dies: dict[tuple[int, int], str] = {}
+        self.hung: dict[int, str] = {}  # NPU id -> the command that did not come back
+
+    def ask(self) -> None:
+        """Ask for the table, then for what it does not tell."""
+        info = self._run("info")
+        table = read_table(info.stdout + "\n" + info.stderr)
+        tool = Tool("npu-smi", vendor="ascend", version=table.tool_version, rc=info.rc, command=info.command)
+        self.answer.tools.append(tool)
+        usable = table.state == TOOL_OK and not info.hung
+        if usable and not table.chips:
+            tool.reason, self.answer.count = "no_devices", 0
+            tool.excerpt = text.excerpt(info.stdout, info.stderr)
+            return
+        if not usable:
+            _judge_failure(tool, table, info)
+            if tool.reason:
+                return  # the driver says so for every NPU
+            table = Table(TOOL_OK, tool_version=table.tool_version, driver_version=table.driver_version)
+        seen = list(dict.fromkeys(chip.npu for chip in table.chips))
+        unseen = self._unseen(seen) if len(devices(table, {}, {}, "")) < len(self.known) or not usable else []
+        if not seen and not unseen:
+            return
+        self._ask_boards(table, seen, unseen)
+        self._ask_dies(table)
+        self._name_hung(table)
+        table.chips = [chip for chip in table.chips if chip.npu not in self.hung]
+        answer = self.answer
+        answer.devices = devices(table, self.boards, self.dies, f"npu-smi {table.tool_version or ''}".strip())
+        if answer.devices:
+            answer.count = len(answer.devices)
+        if not usable and answer.count and answer.count >= len(self.known):
+            # The boards made up for the table in full; its text stays as evidence.
+            answer.errors.append(f"{info.command}: {tool.state}, each NPU was asked on its own")
+            tool.state = TOOL_OK
+        answer.slot_labels = slot_labels(answer.devices, self.boards)
+        if self.hung:
+            lines = [f"{command}: no answer within {self.timeout:g} s" for command in self.hung.values()]
+            tool.state, tool.excerpt = TOOL_HUNG, text.excerpt(tool.excerpt, *lines)
+
+    def _run(self, *arguments: str):
+        return self.runner.run([self.path, *arguments], self.timeout)
+
+    def _unseen(self, seen: list[int]) -> list[int]:
+        """Return the NPUs that ``info -l`` knows and the table does not show."""
+        listed = self._run("info", "-l")
+        if listed.hung:
+            self.answer.errors.append(f"{listed.command}: no answer within {self.timeout:g} s")
+        return [npu for npu in read_list(_whole_lines(listed.stdout)) if npu not in seen]
+
+    def _ask_boards(self, table: Table, seen: list[int], unseen: list[int]) -> None:
+        """Ask the boards, the device numbers where the table has none, and the health of NPUs it does not show."""
+        commands: list[list[str]] = [[self.path, "info", "-t", "board", "-i", str(npu)] for npu in [*seen, *unseen]]
+        commands += [[self.path, "info", "-t", "health", "-i", str(npu)] for npu in unseen]
+        mapped = any(chip.phy_id is None for chip in table.chips) or bool(unseen)
+        if mapped:
+            commands.append([self.path, "info", "-m"])
+        results = run_all(self.runner, commands, self.timeout)
+        numbers = read_map(_whole_lines(results.pop().stdout)) if mapped else {}
+        health = dict(zip(unseen, results[len(seen) + len(unseen) :]))
+        for npu, result in zip([*seen, *unseen], results):
+            fields = self._fields(npu, result)
+            if fields:
+                self.boards[npu] = fields
+        for npu in unseen:
+            board = self.boards.get(npu)
+            if board is None:
+                continue
+            if health[npu].hung:
+                self._fields(npu, health[npu])
+            words = read_health(_whole_lines(health[npu].stdout))
+            for chip in range(max(text.integer(board.get("Chip Count")) or 1, len(words))):
+                row = Chip(npu, chip, name=_chip_name(board), health=words[chip] if chip < len(words) else "")
+                table.chips.append(row)
+        for row in table.chips:
+            if row.phy_id is None:
+                row.phy_id = numbers.get((row.npu, row.chip))
+
+    def _ask_dies(self, table: Table) -> None:
+        """Ask for the chips' own numbers where the board's serial does not tell its chips apart."""
+        wanted = []
+        chips = Counter(chip.npu for chip in table.chips)
+        for row in table.chips:
+            board = self.boards.get(row.npu)
+            if board is None or row.npu in self.hung:
+                continue
+            die = die_id(board)
+            if die and chips[row.npu] == 1:
+                self.dies[row.npu, row.chip] = die
+            elif chips[row.npu] > 1 or text.identifier(board.get("Serial Number")) is None:
+                wanted.append(row)
+        commands = [[self.path, "info", "-t", "board", "-i", str(row.npu), "-c", str(row.chip)] for row in wanted]
+        for row, result in zip(wanted, run_all(self.runner, commands, self.timeout)):
+            fields = self._fields(row.npu, result)
+            row.bdf = row.bdf or _address(fields.get("PCIe Bus Info"))
+            row.name = row.name or _chip_name(fields)
+            die = die_id(fields)
+            if die:
+                self.dies[row.npu, row.chip] = die
+
+    def _name_hung(self, table: Table) -> None:
+        """Put the addresses of the NPUs that hang into the answer."""
+        places = [
+            (chip.npu, chip.bdf or _address(self.boards.get(chip.npu, {}).get("PCIe Bus Info"))) for chip in table.chips
+        ]
+        named = {npu: address for npu, address in places if npu in self.hung}
+        self.answer.hung = list(dict.fromkeys(address for npu, address in places if npu in named and address))
+        # One without any row has the address that is left over, where only one reading is possible.
+        left = [address for address in self.known if address not in {address for _, address in places}]
+        if len(left) == len([npu for npu in self.hung if npu not in named]):
+            self.answer.hung += left
+
+    def _fields(self, npu: int, result) -> dict[str, str]:
+        """Return the fields of a board or chip; none, and an error, when it hangs or refuses."""
+        fields = read_fields(_whole_lines(result.stdout))
+        if result.hung:
+            self.hung[npu] = result.command
+            self.answer.errors.append(f"NPU {npu}: {result.command}: no answer within {self.timeout:g} s")
+            return {}
+        if "NPU ID" not in fields:
+            said = text.excerpt(result.stdout, result.stderr, limit=300) or f"rc {result.rc}, nothing printed"
+            self.answer.errors.append(f"NPU {npu}: {result.command}: {said}")
+            return {}
+        return fields
+
+
+def _chip_name(fields: dict[str, str]) -> str | None:
+    return text.clean(fields.get("Chip Name"))
+
+
+def _whole_lines(output: str) -> str:
+    """Return the output without a last line that was cut off: half a serial would name another card."""
+    return output[: output.rfind("\n") + 1]
+
+
+def _judge_failure(tool: Tool, table: Table, result) -> None:
+    """Set the state of a tool whose table cannot be used, and keep what it said."""
+    said = result.stdout + result.stderr
+    tool.excerpt = text.excerpt(result.stdout, result.stderr)
+    if result.hung:
+        tool.state = TOOL_HUNG
+        return
+    if table.state not in (TOOL_OK, TOOL_UNREADABLE):
+        tool.reason = table.state
+    elif _NO_PERMISSION.search(said):
+        tool.reason = "no_permission"
+    failed = tool.reason or table.code is not None or result.rc
+    tool.state = TOOL_FAILED if failed else TOOL_UNREADABLE
