@@ -1,0 +1,644 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""AMD: amd-smi, then rocm-smi; what neither tells comes from sysfs (the probe's part).
+
+A healthy host costs two commands that run at the same time, ``amd-smi static --json`` and ``metric --json``.
+``list`` is asked only where ``static`` leaves out the addresses (some releases do) or fails, and then each
+card on its own, so that one sick card does not hide the others. The exit code of neither tool can be trusted
+(0 with the driver absent has been seen), so only what can be read counts.
+
+One card is one ``Device``. A card that is split (DPX, QPX, CPX) is listed once a partition; the partitions
+differ in the function number of the reported address, which PCI does not know, so entries are put together by
+domain:bus:device. Integrated graphics are judged by their PCI class like any other function of the vendor.
+
+Sources: the amd-smi and rocm-smi documentation and change log (ROCm/amdsmi), recorded output of ROCm 5 to 7.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from .. import pci, text
+from ..model import (
+    TOOL_ABSENT,
+    TOOL_FAILED,
+    TOOL_HUNG,
+    TOOL_UNREADABLE,
+    Device,
+    Driver,
+    Health,
+    Link,
+    Tool,
+)
+from ..parallel import run_all
+from .base import Answer, Vendor
+
+ROCM_SMI_OPTIONS = (
+    "--showid",
+    "--showproductname",
+    "--showserial",
+    "--showuniqueid",
+    "--showbus",
+    "--showvbios",
+    "--showdriverversion",
+    "--showmeminfo",
+    "vram",
+    "--showtemp",
+    "--showuse",
+    "--json",
+)
+
+# Text of the tools -> word of ``Tool.reason``, the first that matches.
+_REASONS = (
+    (
+        re.compile(
+            r"not found in modules|drivers? not (?:initialized|loaded)|STATUS_(?:NOT_INIT|DRIVER_NOT_LOADED)", re.I
+        ),
+        "driver_not_loaded",
+    ),
+    (re.compile(r"unable to detect any gpu|no (?:amd )?gpus? (?:detected|found)", re.I), "no_devices"),
+    (re.compile(r"permission denied|STATUS_NO_PERM|requires? elevation|must be run as root", re.I), "no_permission"),
+)
+
+# A document starts a line. "[output" and "[WARN" are text, an opening bracket before a value is data.
+_DOCUMENT = re.compile(r"^[\[{](?=\s*(?:[\"\[{}\]\d]|$))", re.MULTILINE)
+_BLOCK_LINE = re.compile(r"^(\s*)([^:\s][^:]*):(?:\s+(.*))?$")
+_XCP = re.compile(r"^amdgpu_xcp[._]\d+$")
+_DEVICE_KEYS = ("gpu", "cpu", "ai_nic", "nic")
+_UNSPLIT = "SPX"
+
+
+@dataclass
+class Reading:
+    """One answer of a tool: entries by the number of the GPU, each as the tool's JSON has it.
+
+    ``whole`` is False when the answer is no listing at all or was cut off; such entries are not to be
+    trusted and are left out. ``around`` is the text before, between and after the data.
+    """
+
+    entries: dict[int, dict] = field(default_factory=dict)
+    whole: bool = False
+    around: str = ""
+
+
+def read(output: str) -> Reading:
+    """Return the GPU entries of ``amd-smi list|static|metric``, JSON or text.
+
+    The JSON root is a list (up to 6.x) or ``{"gpu_data": [...]}`` (7.x); there may be several documents with
+    text around them. Entries of one GPU are joined; those of CPUs and NICs are no GPUs and are skipped.
+    """
+    documents, around, broken = _documents(output)
+    if broken:
+        return Reading(around=output)
+    if not documents:
+        entries = _blocks(output)
+        return Reading(entries, bool(entries), "" if entries else output)
+    reading = Reading(around=around)
+    for document in documents:
+        rows = document
+        if isinstance(document, dict):
+            rows = document.get("gpu_data", [document])
+        if not isinstance(rows, list):
+            continue
+        known = [row for row in rows if isinstance(row, dict) and any(key in row for key in _DEVICE_KEYS)]
+        reading.whole = reading.whole or bool(known) or not rows
+        for row in known:
+            if "gpu" not in row:
+                continue
+            if not str(row["gpu"]).isdigit():
+                return Reading(around=output)
+            reading.entries.setdefault(int(str(row["gpu"])), {}).update(row)
+    return reading
+
+
+def _documents(output: str) -> tuple[list, str, bool]:
+    """Return the JSON documents, the text around them, and whether one was cut off."""
+    decoder = json.JSONDecoder()
+    documents: list = []
+    around = []
+    position = 0
+    for start in _DOCUMENT.finditer(output):
+        if start.start() < position:
+            continue  # a line within the document before
+        try:
+            document, end = decoder.raw_decode(output, start.start())
+        except (ValueError, RecursionError):
+            return documents, output, True
+        documents.append(document)
+        around.append(output[position : start.start()])
+        position = end
+    around.append(output[position:])
+    return documents, "\n".join(part.strip() for part in around if part.strip()), False
+
+
+def _blocks(output: str) -> dict[int, dict]:
+    """Return the entries of the text form: ``GPU: 0`` and indented ``KEY: value`` lines below it."""
+    entries: dict[int, dict] = {}
+    stack: list[tuple[int, dict]] = []
+    for line in output.splitlines():
+        found = _BLOCK_LINE.match(line)
+        if not found:
+            continue
+        indent, key, value = len(found[1]), found[2].strip(), (found[3] or "").strip()
+        if not indent:
+            stack = []  # CPU, AI_NIC and everything else at the margin ends the GPU before it
+            if key.upper() == "GPU" and value.isdigit():
+                stack = [(0, entries.setdefault(int(value), {}))]
+            continue
+        if not stack:
+            continue
+        while len(stack) > 1 and stack[-1][0] >= indent:
+            stack.pop()
+        name = key.lower().replace(" ", "_")
+        if value:
+            stack[-1][1][name] = value
+        else:
+            child: dict = {}
+            stack[-1][1][name] = child
+            stack.append((indent, child))
+    return entries
+
+
+def told(entry: object, *path: str) -> str | None:
+    """Return one value of an entry as text: ``{"value": 16, "unit": "GT/s"}`` and 16 alike.
+
+    "N/A" may stand where an object is expected; whatever is not there gives None.
+    """
+    for key in path:
+        entry = entry.get(key) if isinstance(entry, dict) else None
+    if isinstance(entry, dict):
+        value, unit = entry.get("value"), entry.get("unit")
+        if value is None or isinstance(value, (dict, list)):
+            return None
+        return f"{value} {unit}" if unit and text.clean(value) is not None else str(value)
+    return None if entry is None or isinstance(entry, list) else str(entry)
+
+
+def read_rocm(output: str) -> Reading:
+    """Return the cards of ``rocm-smi --json`` in the shape of amd-smi's entries (static and metric in one).
+
+    ``cardN`` counts DRM cards, comes unsorted and is only an index. Keys changed their case in 6.1
+    ("Card series", "Card Series") and some their name ("GPU ID", "Device ID").
+    """
+    documents, around, broken = _documents(output)
+    if broken:
+        return Reading(around=output)
+    reading = Reading(around=around)
+    for document in documents:
+        if not isinstance(document, dict):
+            continue
+        system = document.get("system")
+        driver = _folded(system).get("driver version") if isinstance(system, dict) else None
+        for name, card in document.items():
+            found = re.match(r"^card(\d+)$", str(name))
+            if found and isinstance(card, dict):
+                reading.whole = True
+                reading.entries.setdefault(int(found[1]), {}).update(_rocm_entry(int(found[1]), _folded(card), driver))
+    return reading
+
+
+def _folded(values: dict) -> dict[str, str]:
+    return {str(key).lower(): str(value) for key, value in values.items() if not isinstance(value, (dict, list))}
+
+
+def _rocm_entry(index: int, card: dict[str, str], driver: str | None) -> dict:
+    # A model may be an id ("0x0c34"), which is no name.
+    names = [card.get(key) for key in ("device name", "card series", "card model")]
+    memory = card.get("vram total memory (b)")
+    return {
+        "gpu": index,
+        "asic": {
+            "market_name": next((n for n in names if text.clean(n) and not str(n).startswith("0x")), None),
+            "device_id": card.get("device id") or card.get("gpu id"),
+            "asic_serial": card.get("unique id"),
+        },
+        "bus": {"bdf": card.get("pci bus")},
+        "board": {"product_serial": card.get("serial number")},
+        "vbios": {"version": card.get("vbios version")},
+        "driver": {"version": driver},
+        "vram": {"size": f"{memory} B" if text.clean(memory) else None},
+        "temperature": {key: value for key, value in card.items() if key.startswith("temperature")},
+        "usage": {"gfx_activity": card.get("gpu use (%)")},
+    }
+
+
+def count_render_nodes(paths: list[str], known: list[str] | None = None) -> tuple[int, int]:
+    """Return (cards, logical devices) from what ``/sys/class/drm/renderD*/device`` resolve to.
+
+    A partition but the first is a platform device, ``amdgpu_xcp.N`` or (newer) ``amdgpu_xcp_N``; neither is a
+    card. ``known`` leaves out the render nodes of other vendors.
+    """
+    cards, partitions = set(), 0
+    for path in paths:
+        name = os.path.basename(path)
+        if _XCP.match(name):
+            partitions += 1
+            continue
+        address = _address(name)
+        if address and (known is None or address in known):
+            cards.add(address)
+    return len(cards), len(cards) + partitions
+
+
+def short_cards(counts: dict[str, int], expected_logical: int | None = None) -> dict[str, int]:
+    """Return how many partitions are missing of each card, from the number listed of each.
+
+    Cards in one mode have equally many: as many as the card with most, or as ``expected_logical`` (all
+    that the kernel made) shared out.
+    """
+    wanted = max(counts.values(), default=0)
+    if counts and expected_logical:
+        wanted = max(wanted, expected_logical // len(counts))
+    return {address: wanted - listed for address, listed in counts.items() if listed < wanted}
+
+
+def devices(entries: dict[int, dict], metrics: dict[int, dict], known: list[str], source: str) -> list[Device]:
+    """Return one ``Device`` a card. ``known`` are the vendor's addresses on the bus.
+
+    An address that PCI knows is a device; one that it does not know is a partition of the device with the same
+    domain:bus:device. Of several entries the first value wins: only the first partition carries them all.
+    """
+    cards: dict[str, list[int]] = {}
+    for index in sorted(entries):
+        cards.setdefault(_card_of(entries[index], index, known), []).append(index)
+    result = []
+    for key, indexes in cards.items():
+        indexes.sort(key=lambda index: (_partition_id(entries[index]) or 0, index))
+        result.append(_device(key, indexes, entries, metrics, source))
+    return sorted(result, key=lambda device: device.index if device.index is not None else 0)
+
+
+def slot_labels(found: list[Device]) -> dict[str, str]:
+    """Return ``OAM<n>`` by address: the number of the socket on the base board.
+
+    A number that several cards share names no place, nor does the 0 of a single card.
+    """
+    ids = Counter(device.module_id for device in found)
+    return {
+        device.pci_address: f"OAM{device.module_id}"
+        for device in found
+        if device.pci_address
+        and device.module_id is not None
+        and ids[device.module_id] == 1
+        and (device.module_id > 0 or len(found) > 1)
+    }
+
+
+def _address(word: object) -> str | None:
+    try:
+        return pci.normalise(str(word)) if word is not None else None
+    except ValueError:
+        return None
+
+
+def _reported(entry: dict) -> str | None:
+    """Return the address that the tool gives: ``static`` has it below "bus", ``list`` at the top."""
+    return _address(told(entry, "bus", "bdf")) or _address(told(entry, "bdf"))
+
+
+def _card_of(entry: dict, index: int, known: list[str]) -> str:
+    """Return the address that stands for the card of an entry, ``gpu <index>`` when it names none."""
+    address = _reported(entry)
+    if address is None:
+        return f"gpu {index}"
+    if address in known:
+        return address
+    card = pci.normalise_device(address)
+    return next((other for other in known if pci.normalise_device(other) == card), f"{card}.0")
+
+
+def _partition_id(entry: dict) -> int | None:
+    return text.integer(told(entry, "partition", "partition_id") or told(entry, "partition_id"))
+
+
+def _device(key: str, indexes: list[int], entries: dict[int, dict], metrics: dict[int, dict], source: str) -> Device:
+    members = [entries[index] for index in indexes]
+
+    def first(*path: str) -> str | None:
+        return next((text.clean(told(member, *path)) for member in members if text.clean(told(member, *path))), None)
+
+    def mode(member: dict, *names: str) -> str | None:
+        return next((text.clean(told(member, "partition", n)) for n in names if told(member, "partition", n)), None)
+
+    alone = len(indexes) == 1
+    logical = [
+        {
+            "kind": "partition",
+            "index": index,
+            "id": _partition_id(member),
+            "mode": mode(member, "compute_partition", "accelerator_partition", "accelerator_type"),
+            "memory_mode": mode(member, "memory_partition"),
+            "pci_address": _reported(member),
+        }
+        for index, member in zip(indexes, members)
+    ]
+    if alone and logical[0]["mode"] in (None, _UNSPLIT):
+        logical = []
+    oam = text.integer(first("asic", "oam_id"))
+    oam = oam if oam is not None and 0 <= oam < 0xFFFF else None
+    size = first("vram", "size")
+    if size is None:
+        totals = (told(metrics.get(index), "mem_usage", "total_vram") for index in indexes)
+        size = next((total for total in totals if text.clean(total)), None)
+    return Device(
+        index=indexes[0],
+        vendor="amd",
+        model=first("asic", "market_name") or first("board", "product_name"),
+        serial=text.identifier(first("board", "product_serial")),
+        uuid=_unique_id(first("asic", "asic_serial")),
+        pci_address=None if key.startswith("gpu ") else key,
+        pci_id=_pci_id(first("asic", "device_id")),
+        module_id=oam,
+        numa_node=_node(first("numa", "node")),
+        driver_version=first("driver", "version"),
+        firmware_version=first("ifwi", "version")
+        or first("vbios", "version")
+        or first("ifwi", "part_number")
+        or first("vbios", "part_number"),
+        memory_bytes=text.size_bytes(size) or text.size_bytes(size, "MB"),
+        link=_link(members[0], metrics.get(indexes[0])),
+        logical=logical,
+        health=_health(members, [metrics.get(index) for index in indexes]),
+        source=source,
+    )
+
+
+def _unique_id(word: str | None) -> str | None:
+    """Return the chip's number in one spelling: amd-smi, rocm-smi and sysfs differ in case and leading zeros."""
+    word = text.identifier(word)
+    if word is None:
+        return None
+    try:
+        number = int(word, 16)
+    except ValueError:
+        return word
+    return f"0x{number:016x}" if number else None
+
+
+def _pci_id(device: str | None) -> str | None:
+    found = re.match(r"^(?:0x)?([0-9a-f]{1,4})$", (device or "").lower())
+    return f"1002:{found[1].zfill(4)}" if found else None
+
+
+def _node(word: str | None) -> int | None:
+    node = text.integer(word)
+    return node if node is not None and node >= 0 else None
+
+
+def _link(entry: dict, metric: dict | None) -> Link:
+    """Return what the tool told of the link; sysfs, where it answers, knows better."""
+
+    def speed(*path: str, of: dict | None) -> float | None:
+        found = text.number(told(of, *path))
+        # Given in GT/s, by some releases in MT/s.
+        return pci.speed_gts(found / 1000 if found and found >= 1000 else found)
+
+    activity = text.number(told(metric, "usage", "gfx_activity"))
+    return Link(
+        speed_gts=speed("pcie", "speed", of=metric),
+        width=pci.width(told(metric, "pcie", "width")),
+        max_speed_gts=speed("bus", "max_pcie_speed", of=entry),
+        max_width=pci.width(told(entry, "bus", "max_pcie_width")),
+        under_load=None if activity is None else activity > 0,
+    )
+
+
+def _health(members: list[dict], metrics: list[dict | None]) -> Health:
+    """Return the worst that any partition shows; ok only when live values were read and no counter is raised.
+
+    Error counts are those since the driver was loaded. Cards without ECC print N/A, which is no fault.
+    """
+    critical, warning = [], []
+    for metric in metrics:
+        uncorrectable = text.integer(told(metric, "ecc", "total_uncorrectable_count"))
+        deferred = text.integer(told(metric, "ecc", "total_deferred_count"))
+        if uncorrectable:
+            critical.append(f"{uncorrectable} uncorrectable memory errors since the driver was loaded")
+        if deferred:
+            warning.append(f"{deferred} deferred memory errors since the driver was loaded")
+    for member in members:
+        if (told(member, "ras", "bad_page_threshold_exceeded") or "").lower() in ("true", "yes"):
+            critical.append("more memory pages are retired than the vendor allows")
+    if critical or warning:
+        return Health("critical" if critical else "warning", _unique(critical + warning))
+    if not any(metrics):
+        return Health("unknown", ["no live values: the tool gave none for this card"])
+    if not any(_is_live(metric) for metric in metrics):
+        return Health("unknown", ["no live values: temperature, power and use cannot be read"])
+    return Health("ok")
+
+
+def _is_live(metric: dict | None) -> bool:
+    for part in ("temperature", "power", "usage"):
+        values = (metric or {}).get(part)
+        if isinstance(values, dict) and any(text.number(told(values, key)) is not None for key in values):
+            return True
+    return False
+
+
+def _unique(words: list[str]) -> list[str]:
+    return list(dict.fromkeys(words))
+
+
+class Amd(Vendor):
+    """AMD Instinct and Radeon."""
+
+    name = "amd"
+    pci_vendors = ("1002",)
+    kernel_modules = ("amdgpu",)
+
+    def query(self, runner, functions, timeout_seconds: float) -> Answer:
+        """Ask amd-smi, and rocm-smi where amd-smi gave nothing and nothing says that it cannot either."""
+        known = [function.address for function in functions]
+        answer = Answer()
+        _ask_amd_smi(runner, known, timeout_seconds, answer)
+        tool = answer.tools[-1]
+        # A driver that hangs or is not there does so for both tools.
+        if answer.count is None and tool.state != TOOL_HUNG and tool.reason != "driver_not_loaded":
+            _ask_rocm_smi(runner, known, timeout_seconds, answer)
+        _judge_partitions(runner, known, answer)
+        answer.slot_labels = slot_labels(answer.devices)
+        driver = _driver(runner, answer)
+        if driver.loaded or functions:
+            answer.drivers.append(driver)
+        return answer
+
+    def device_nodes(self, runner, device: Device) -> list[str]:
+        """Return the DRM nodes of the card; /dev/kfd is common to all and belongs to none."""
+        if device.pci_address is None:
+            return []
+        paths = runner.glob(f"/sys/bus/pci/devices/{device.pci_address}/drm/*")
+        names = [os.path.basename(path) for path in paths]
+        nodes = [f"/dev/dri/{name}" for name in names if re.match(r"^(?:card|renderD)\d+$", name)]
+        return [node for node in nodes if runner.glob(node)]
+
+
+def _driver(runner, answer: Answer) -> Driver:
+    # Only the DKMS driver has a version file; the one of the kernel itself has no version of its own.
+    version = text.clean(runner.read("/sys/module/amdgpu/version"))
+    told_versions = (device.driver_version for device in answer.devices if device.driver_version)
+    return Driver(
+        "amd",
+        kernel_version=version or next(told_versions, None),
+        loaded=bool(runner.glob("/sys/module/amdgpu")),
+    )
+
+
+def _ask_amd_smi(runner, known: list[str], timeout_seconds: float, answer: Answer) -> None:
+    path = runner.which("amd-smi")
+    if path is None:
+        answer.tools.append(Tool("amd-smi", vendor="amd", state=TOOL_ABSENT))
+        return
+    static, metric = run_all(runner, [[path, "static", "--json"], [path, "metric", "--json"]], timeout_seconds)
+    tool = _tool("amd-smi", path, runner, static)
+    answer.tools.append(tool)
+    reading, live = read(static.stdout), read(metric.stdout)
+    entries, metrics = reading.entries, live.entries
+    listing = Reading()
+    if not reading.whole or any(_reported(entry) is None for entry in entries.values()):
+        listed = runner.run([path, "list", "--json"], timeout_seconds)
+        listing = read(listed.stdout)
+        if not reading.whole and not listing.entries:
+            _judge_failure(tool, static, listed)
+            return
+        for index, row in listing.entries.items():
+            entries[index] = {**row, **entries.get(index, {})}  # what ``static`` told stays
+    if not entries:  # the tool works and says that there is none
+        tool.reason, answer.count = "no_devices", 0
+        tool.excerpt = text.excerpt(static.stdout, static.stderr)
+        return
+    # What failed as a whole is asked card by card, so that only the sick one stays unknown.
+    heads = _heads(entries, known)
+    hung: dict[str, str] = {}
+    if not reading.whole:
+        answer.errors.append(f"{static.command} failed, each card was asked on its own: {_said(static)}")
+        _ask_each(runner, path, "static", heads, entries, timeout_seconds, answer, hung)
+    if not live.entries:
+        answer.errors.append(f"{metric.command} failed, each card was asked on its own: {_said(metric)}")
+        rest = {card: index for card, index in heads.items() if card not in hung}
+        _ask_each(runner, path, "metric", rest, metrics, timeout_seconds, answer, hung)
+    for found in devices(entries, metrics, known, f"amd-smi {tool.version or ''}".strip()):
+        if (found.pci_address or f"gpu {found.index}") not in hung:
+            answer.devices.append(found)
+    answer.count = len(answer.devices)
+    answer.hung.extend(card for card in hung if not card.startswith("gpu "))
+    tool.excerpt = text.excerpt(reading.around)
+    if hung:
+        tool.state = TOOL_HUNG
+        tool.excerpt = text.excerpt(
+            *(f"{command}: no answer within {timeout_seconds:g} s" for command in hung.values())
+        )
+
+
+def _heads(entries: dict[int, dict], known: list[str]) -> dict[str, int]:
+    """Return the number of the first entry of each card."""
+    heads: dict[str, int] = {}
+    for index in sorted(entries):
+        heads.setdefault(_card_of(entries[index], index, known), index)
+    return heads
+
+
+def _ask_each(runner, path, what, heads, into, timeout_seconds, answer: Answer, hung: dict[str, str]) -> None:
+    """Ask one card at a time and add to ``into``; a card that hangs goes to ``hung`` with its command."""
+    commands = [[path, what, "-g", str(index), "--json"] for index in heads.values()]
+    for (card, index), result in zip(heads.items(), run_all(runner, commands, timeout_seconds)):
+        entry = read(result.stdout).entries.get(index)
+        if result.hung:
+            hung[card] = result.command
+        elif entry is None:
+            answer.errors.append(f"{card}: {result.command}: {_said(result)}")
+        else:
+            into[index] = {**into.get(index, {}), **entry}
+
+
+def _ask_rocm_smi(runner, known: list[str], timeout_seconds: float, answer: Answer) -> None:
+    path = runner.which("rocm-smi")
+    if path is None:
+        answer.tools.append(Tool("rocm-smi", vendor="amd", state=TOOL_ABSENT))
+        return
+    result = runner.run([path, *ROCM_SMI_OPTIONS], timeout_seconds)
+    tool = _tool("rocm-smi", path, runner, result)
+    answer.tools.append(tool)
+    reading = read_rocm(result.stdout)
+    if result.hung or not reading.entries:
+        _judge_failure(tool, result)
+        return
+    for index, entry in reading.entries.items():
+        entry["ecc"] = _error_counts(runner, _card_of(entry, index, known))
+    answer.devices = devices(reading.entries, reading.entries, known, f"rocm-smi {tool.version or ''}".strip())
+    answer.count = len(answer.devices)
+    tool.excerpt = text.excerpt(reading.around)
+
+
+def _error_counts(runner, address: str) -> dict:
+    """Return the kernel's error counts of a card ("ue: 0", "ce: 0" a block), which rocm-smi has no JSON for."""
+    total: dict[str, int] = {}
+    for path in runner.glob(f"/sys/bus/pci/devices/{address}/ras/*_err_count"):
+        for kind, count in re.findall(r"\b(ue|de):\s*(\d+)", runner.read(path) or ""):
+            total[kind] = total.get(kind, 0) + int(count)
+    return {"total_uncorrectable_count": total.get("ue"), "total_deferred_count": total.get("de")}
+
+
+def _judge_partitions(runner, known: list[str], answer: Answer) -> None:
+    """Name the cards whose partitions are not all listed; fill in a mode that the tool did not tell."""
+    by_mode: dict[str | None, list[Device]] = {}
+    for device in answer.devices:
+        for part in device.logical:
+            if part["mode"] is None:
+                told_by = f"/sys/bus/pci/devices/{device.pci_address}/current_compute_partition"
+                part["mode"] = text.clean(runner.read(told_by))
+        if device.logical:
+            by_mode.setdefault(device.logical[0]["mode"], []).append(device)
+    if not by_mode:
+        return
+    expected = None
+    if len(by_mode) == 1 and sum(len(cards) for cards in by_mode.values()) == len(answer.devices):
+        nodes = [runner.realpath(path) for path in runner.glob("/sys/class/drm/renderD*/device")]
+        cards, logical = count_render_nodes(nodes, known)
+        expected = logical if cards == len(answer.devices) else None
+    for same_mode in by_mode.values():
+        named = {device.pci_address or f"gpu {device.index}": device for device in same_mode}
+        counts = {name: len(device.logical) for name, device in named.items()}
+        for name, missing in short_cards(counts, expected).items():
+            reason = f"{counts[name]} of {counts[name] + missing} partitions are listed"
+            answer.errors.append(f"{name}: {reason}")
+            health = named[name].health
+            health.reasons.append(reason)
+            if health.state == "ok":
+                health.state = "warning"
+
+
+def _tool(name: str, path: str, runner, result) -> Tool:
+    """Return the tool with the release of ROCm it belongs to: asking it for its version costs a command."""
+    root = re.match(r"^(.*/rocm[^/]*)/", runner.realpath(path))
+    release = runner.read((root[1] if root else "/opt/rocm") + "/.info/version")
+    version = re.match(r"\d[\w.]*", release or "")
+    return Tool(name, vendor="amd", version=version[0] if version else None, rc=result.rc, command=result.command)
+
+
+def _judge_failure(tool: Tool, *results) -> None:
+    """Set the state of a tool of which nothing could be used, and keep what it said."""
+    said = "\n".join(part for result in results for part in (result.stdout, result.stderr))
+    tool.reason = next((reason for pattern, reason in _REASONS if pattern.search(said)), None)
+    tool.excerpt = text.excerpt(*(part for result in results for part in (result.stdout, result.stderr)))
+    if any(result.hung for result in results):
+        tool.state, tool.reason = TOOL_HUNG, None
+    elif tool.reason or results[-1].rc not in (0, None):
+        tool.state = TOOL_FAILED
+    else:
+        tool.state = TOOL_UNREADABLE
+
+
+def _said(result) -> str:
+    """Return the last line of an answer: a traceback ends with what it is about."""
+    lines = [line.strip() for line in (result.stderr + "\n" + result.stdout).splitlines() if line.strip()]
+    named = [line for line in lines if "AMDSMI_STATUS" in line]
+    if result.hung:
+        return "no answer in time"
+    return text.excerpt((named or lines or [f"rc {result.rc}, nothing printed"])[-1], limit=300)
