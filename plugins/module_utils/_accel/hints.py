@@ -10,6 +10,7 @@ Reports, alerts and docs/faults.md (``faults_page``) are made from it, so they c
 
 from __future__ import annotations
 
+import re
 import string
 from dataclasses import dataclass
 
@@ -128,7 +129,7 @@ CAUSES = {
     ),
     "device.driver.not_ready": _cause(
         FAIL,
-        "the driver does not initialise: the tool can not reach it",
+        "the driver does not initialise: the tool cannot reach it",
         "驱动未初始化完成，工具无法与其通信",
         "Ascend -8005: the driver was upgraded without a reboot, is not installed, or the tool runs without root or "
         "without the device nodes. Check dmesg and that /dev/davinci_manager exists, compare driver and firmware "
@@ -566,7 +567,7 @@ CAUSES = {
         FAIL,
         "packages missing on {host}: {names}",
         "{host} 缺少软件包：{names}",
-        "Run the baseline playbook on this host; if it can not install them, check its package sources.",
+        "Run the baseline playbook on this host; if it cannot install them, check its package sources.",
         "对该主机执行 baseline 剧本；若无法安装，请检查其软件源。",
     ),
     "baseline.packages.unknown": _cause(
@@ -694,16 +695,18 @@ _PAGE: dict[str, dict] = {
         "verdicts": {PASS: "pass", FAIL: "fail", UNKNOWN: "unknown", NOT_APPLICABLE: "not applicable"},
         "severities": {CRITICAL: "critical", WARNING: "warning"},
         "fine": "When all is well: ",
+        "line": "{verdict}: {message}",
     },
     "zh": {
         "title": "故障手册：检查结果的含义与处理",
         "intro": "由 tests/render_faults.py 根据 plugins/module_utils/_accel/hints.py 生成，请在源文件中修改。\n\n"
-        "每条检查结果的 `hint` 字段指明其原因，花括号内的内容由检查填入。“未知”表示无法测得，绝不视为通过；\n"
+        "每条检查结果的 `hint` 字段指明其原因，花括号内的内容由检查填入。“无法判定”表示未能测得，绝不视为通过；\n"
         "“警告”会计数并显示，但不会使本次运行失败。",
         "verdict": "{verdict}，{severity}",
-        "verdicts": {PASS: "通过", FAIL: "不通过", UNKNOWN: "未知", NOT_APPLICABLE: "不适用"},
+        "verdicts": {PASS: "通过", FAIL: "不通过", UNKNOWN: "无法判定", NOT_APPLICABLE: "不适用"},
         "severities": {CRITICAL: "严重", WARNING: "警告"},
         "fine": "正常时：",
+        "line": "{verdict}：{message}",
     },
 }
 
@@ -721,17 +724,18 @@ def faults_page(language: str = "en") -> str:
             if spec.verdict == PASS:
                 lines += [f"{words['fine']}{message}", ""]
                 continue
-            verdict = words["verdict"].format(
-                verdict=words["verdicts"][spec.verdict], severity=words["severities"][spec.severity]
-            )
-            lines += [f"### {cause}", "", f"{verdict}: {message}" if language == "en" else f"{verdict}：{message}", ""]
+            verdict = words["verdicts"][spec.verdict]
+            if spec.verdict != NOT_APPLICABLE:
+                verdict = words["verdict"].format(verdict=verdict, severity=words["severities"][spec.severity])
+            lines += [f"### {cause}", "", words["line"].format(verdict=verdict, message=message), ""]
             if spec.hint[language]:
                 lines += [_plain(spec.hint[language]), ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def _plain(words: str) -> str:
-    """Keep Markdown from reading a text as markup."""
-    for sign in "\\`*_<>|":
+    """Return a template without its number formats, and so that Markdown does not read it as markup."""
+    words = re.sub(r"\{([^{}:]+):[^{}]*\}", r"{\1}", words)
+    for sign in "\\`*<|":
         words = words.replace(sign, "\\" + sign)
     return words

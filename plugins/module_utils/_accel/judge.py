@@ -261,7 +261,11 @@ def _number(declared: dict, name: str) -> tuple[float | None, bool]:
 
 @dataclass
 class _Card:
-    """One card of the host, whether it answered or not."""
+    """One card of the host, whether it answered or not.
+
+    ``subject`` is what findings call it: its slot, or its address where the slot is not known or holds several
+    devices (a board of two or four), so that each finding of a host has one subject.
+    """
 
     address: str | None
     label: str | None
@@ -269,33 +273,37 @@ class _Card:
     link: dict = field(default_factory=dict)
     state: str = "ok"  # ok | lost | hung | not_reported
     name: str = ""
-
-    @property
-    def subject(self) -> str | None:
-        return self.label or self.address
+    subject: str = ""
 
 
 def cards_of(observation: object, language: str = "en") -> list[_Card]:
     """Return every card of an observation by slot, then address: those that answered and those that did not."""
     observation = _dict(observation)
-    missed = {}
-    for entry in _dicts(observation.get("unanswered")):
-        missed[entry.get("pci_address")] = entry
+    unanswered = _dicts(observation.get("unanswered"))
+    missed = {str(entry["pci_address"]): entry for entry in unanswered if entry.get("pci_address")}
     cards = []
     for device in _dicts(observation.get("devices")):
-        entry = missed.pop(device.get("pci_address"), {})
+        entry = missed.pop(str(device.get("pci_address")), {})
         state = str(entry.get("state") or "not_reported") if entry else "ok"
         # What only the bus shows was never told by the vendor's tool.
         if not entry and str(device.get("source") or "sysfs").startswith("sysfs"):
             state = "not_reported"
         cards.append(_card(device, entry, state, language))
     cards += [_card({}, entry, str(entry.get("state") or "not_reported"), language) for entry in missed.values()]
+    nameless = [entry for entry in unanswered if not entry.get("pci_address")]
+    cards += [_card({}, entry, str(entry.get("state") or "not_reported"), language) for entry in nameless]
+    shared = Counter(card.label for card in cards)
     for number, card in enumerate(cards):
-        if card.subject is None:
+        if card.label and shared[card.label] == 1:
+            card.subject = card.label
+        elif card.address:
+            card.subject = card.address
+        else:
             # Still a card: it must not vanish because nothing can be said of its place.
             index = card.device.get("index")
-            card.address = f"device {number if index is None else index}"
-            card.name = card.name if card.device.get("serial") or card.device.get("uuid") else card.address
+            card.subject = f"device {number if index is None else index}"
+            if not (card.label or card.device.get("serial") or card.device.get("uuid")):
+                card.name = card.subject
     return sorted(cards, key=lambda card: (natural(card.label), natural(card.address)))
 
 
@@ -785,7 +793,7 @@ class _SlotJudge:
         found = [self._slot(label, blocked.get(label)) for label in sorted(labels, key=natural)]
         for card, blocker in nowhere:
             values = {"slot": "?", "accepted": "?", "blocked_by": blocker}
-            found.append(self._finding("device.slot.blocked", card.subject or self.host, **values))
+            found.append(self._finding("device.slot.blocked", card.subject, **values))
         for entry in self.unplaced:
             found.append(self._unplaced(entry))
         return found

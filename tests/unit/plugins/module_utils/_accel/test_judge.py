@@ -1,0 +1,947 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every cause comes out where it should, on the right subject, and nothing else does."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import observations as seen
+import pytest
+from ansible_collections.accel.cluster.plugins.module_utils._accel import hints, judge, slots
+from observations import ADDRESSES, DECLARED, NOW, SLOTS
+
+CARD_CHECKS = ("device.model", "device.memory", "device.health", "device.link_width", "device.link_speed")
+
+
+def devices(observation, declared=None, **more):
+    return judge.judge_devices("gpu-01", observation, {**DECLARED, **(declared or {})}, now=NOW, **more)
+
+
+def state(findings):
+    """Return {(check, subject): (verdict, cause, blocked_by)}; every finding has a key of its own."""
+    told = {}
+    for one in findings:
+        key = (one["check"], one["subject"])
+        assert key not in told, f"two findings for {key}"
+        told[key] = (one["verdict"], one["hint"].rpartition(".")[2], one["blocked_by"])
+    return told
+
+
+def turned(before, after):
+    """Return what is not as it was."""
+    before, after = state(before), state(after)
+    return {key: after.get(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+
+
+def one(findings, check, subject=None):
+    found = [f for f in findings if f["check"] == check and subject in (None, f["subject"])]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def altered(path, value, number=6):
+    """Return a healthy host with one field of one card (default: SXM5) changed; ``...`` removes it."""
+    observation = seen.healthy()
+    target = observation["devices"][number]
+    *above, last = path.split(".")
+    for key in above:
+        target = target[key]
+    if value is ...:
+        del target[last]
+    else:
+        target[last] = value
+    return observation
+
+
+BLOCKED_BY_COUNT = ("unknown", "blocked", "device.count")
+BLOCKED_BY_QUERY = ("unknown", "blocked", "device.query")
+BLOCKED_BY_DRIVER = ("unknown", "blocked", "device.driver")
+
+
+def test_a_healthy_host_passes_every_check():
+    findings = devices(seen.healthy())
+    assert {f["verdict"] for f in findings} == {"pass"}
+    # 3 of the host and 5 of each card.
+    assert len(findings) == 3 + 8 * 5
+    assert judge.verdict(findings) == "pass"
+    assert one(findings, "device.count")["expected"] == 8
+    assert not any(f["evidence"] for f in findings)
+
+
+def test_cards_come_in_the_order_of_their_slots():
+    subjects = list(dict.fromkeys(f["subject"] for f in devices(seen.healthy())))
+    assert subjects == ["gpu-01", "SXM1", "SXM2", "SXM3", "SXM4", "SXM5", "SXM6", "SXM7", "SXM8"]
+    assert sorted(["SXM10", "SXM2", None, "SXM1"], key=judge.natural) == ["SXM1", "SXM2", "SXM10", None]
+
+
+# ---------------------------------------------------------------------------------------------- the six faults
+
+
+def test_card_lost():
+    found = devices(seen.card_lost(seen.healthy()))
+    assert turned(devices(seen.healthy()), found) == {
+        ("device.count", "gpu-01"): ("fail", "lost", None),
+        **{(check, "SXM5"): BLOCKED_BY_COUNT for check in CARD_CHECKS},
+    }
+    count = one(found, "device.count")
+    assert (count["expected"], count["observed"]) == (8, 7)
+    assert count["message"] == "7 of 8 cards answer; on the bus but lost: 0000:ba:00.0 (slot SXM5)"
+    assert count["evidence"][0]["command"] == "nvidia-smi -q -x"
+    assert "Unable to determine the device handle" in count["evidence"][0]["excerpt"]
+
+
+def test_card_hung():
+    found = devices(seen.card_hung(seen.healthy()))
+    assert turned(devices(seen.healthy()), found) == {
+        ("device.query", "gpu-01"): ("unknown", "hung", None),
+        ("device.count", "gpu-01"): BLOCKED_BY_QUERY,
+        **{(check, "SXM3"): BLOCKED_BY_QUERY for check in CARD_CHECKS if check != "device.link_width"},
+    }
+    assert "0000:5d:00.0 (slot SXM3)" in one(found, "device.query")["message"]
+
+
+def test_card_hung_when_the_count_could_not_be_told_and_the_tool_gave_no_state_for_it():
+    observation = seen.card_hung(seen.healthy())
+    observation["count"] = None
+    observation["unanswered"][0]["state"] = "not_reported"
+    assert turned(devices(seen.healthy()), devices(observation)) == turned(
+        devices(seen.healthy()), devices(seen.card_hung(seen.healthy()))
+    )
+
+
+def test_a_tool_that_hung_does_not_matter_when_another_answered_for_every_card():
+    observation = seen.healthy()
+    observation["tools"].insert(0, {"name": "amd-smi", "vendor": "amd", "state": "hung"})
+    observation["tools"].insert(0, {"name": "nvidia-smi", "vendor": "nvidia", "state": "hung"})
+    assert turned(devices(seen.healthy()), devices(observation)) == {}
+
+
+def test_everything_hung():
+    observation = seen.healthy()
+    observation.update(
+        count=None,
+        devices=[],
+        unanswered=[seen.silence(observation, n, "hung", link=True)["unanswered"][0] for n in range(8)],
+    )
+    observation["tools"][0].update(state="hung", rc=None)
+    expected = {
+        ("device.query", "gpu-01"): ("unknown", "hung", None),
+        ("device.count", "gpu-01"): BLOCKED_BY_QUERY,
+    }
+    for slot in SLOTS:
+        expected.update({(c, slot): BLOCKED_BY_QUERY for c in CARD_CHECKS if c != "device.link_width"})
+    assert turned(devices(seen.healthy()), devices(observation)) == expected
+
+
+def test_link_downtrained():
+    found = devices(seen.downtrained(seen.healthy(), 6))
+    assert turned(devices(seen.healthy()), found) == {("device.link_width", "SXM5"): ("fail", "narrow", None)}
+    width = one(found, "device.link_width", "SXM5")
+    assert (width["expected"], width["observed"], width["severity"]) == (16, 8, "critical")
+    assert width["message"] == "0000:ba:00.0 (slot SXM5, serial 165040100006) runs at x8, it can do x16"
+    assert "width 8 of 16" in width["evidence"][0]["excerpt"]
+
+
+@pytest.mark.parametrize("listed_as", ["both", "devices", "unanswered"])
+def test_driver_library_mismatch(listed_as):
+    observation = seen.driver_library_mismatch(seen.healthy())
+    # Whether a silent card is among the devices (what the bus shows), the unanswered, or both.
+    if listed_as == "devices":
+        observation["unanswered"] = []
+    if listed_as == "unanswered":
+        observation["devices"] = []
+    found = devices(observation)
+    expected = {
+        ("device.driver", "gpu-01"): ("fail", "library_mismatch", None),
+        ("device.query", "gpu-01"): BLOCKED_BY_DRIVER,
+        ("device.count", "gpu-01"): BLOCKED_BY_DRIVER,
+    }
+    for slot in SLOTS:
+        expected.update({(c, slot): BLOCKED_BY_DRIVER for c in ("device.model", "device.memory", "device.health")})
+    assert turned(devices(seen.healthy()), found) == expected
+    driver = one(found, "device.driver")
+    assert (driver["expected"], driver["observed"]) == ("570.86.15", "570.124")
+    assert driver["message"] == "user-space library 570.124 does not fit the loaded kernel module 570.86.15"
+    assert "version mismatch" in driver["evidence"][0]["excerpt"]
+
+
+def baseline_of(observation, host="gpu-01"):
+    return slots.build_record(observation, host, NOW)
+
+
+def slot_findings(observation, baseline=None, language="en"):
+    return judge.judge_slots(
+        {"gpu-01": baseline or baseline_of(seen.healthy())},
+        {},
+        {"gpu-01": observation},
+        {"gpu-01": DECLARED},
+        now=NOW,
+        language=language,
+    )
+
+
+def test_slots_of_a_healthy_host():
+    found = slot_findings(seen.healthy())
+    assert state(found) == {("device.slot", slot): ("pass", "ok", None) for slot in SLOTS}
+    assert one(found, "device.slot", "SXM5")["expected"] == "165040100006"
+
+
+def test_cards_swapped():
+    found = slot_findings(seen.swapped(seen.healthy(), 1, 7))  # SXM2 and SXM7
+    assert turned(slot_findings(seen.healthy()), found) == {
+        ("device.slot", "SXM2"): ("fail", "swapped", None),
+        ("device.slot", "SXM7"): ("fail", "swapped", None),
+    }
+    here = one(found, "device.slot", "SXM2")
+    assert (here["expected"], here["observed"]) == ("165040100001", "165040100007")
+    assert here["message"] == ("slot SXM2 holds the card of slot SXM7, serial 165040100007: the two were exchanged")
+    assert one(found, "device.slot", "SXM7")["message"] == (
+        "slot SXM7 holds the card of slot SXM2, serial 165040100001: the two were exchanged"
+    )
+
+
+def test_card_replaced():
+    found = slot_findings(seen.replaced(seen.healthy(), 6))
+    assert turned(slot_findings(seen.healthy()), found) == {("device.slot", "SXM5"): ("fail", "replaced", None)}
+    assert one(found, "device.slot", "SXM5")["message"] == (
+        "slot SXM5 holds another card: serial 1659999000001 instead of serial 165040100006"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "slot", "blocker"),
+    [(seen.card_lost, "SXM5", "device.count"), (seen.card_hung, "SXM3", "device.query")],
+)
+def test_the_slot_of_a_silent_card_is_blocked(fault, slot, blocker):
+    found = slot_findings(fault(seen.healthy()))
+    assert turned(slot_findings(seen.healthy()), found) == {("device.slot", slot): ("unknown", "blocked", blocker)}
+
+
+def test_the_slot_of_a_lost_card_names_the_serial_to_pull():
+    lost = one(slot_findings(seen.card_lost(seen.healthy())), "device.slot", "SXM5")
+    assert lost["expected"] == "165040100006"
+    assert lost["message"] == "the card in slot SXM5 could not be identified; accepted there: serial 165040100006"
+
+
+def test_a_lost_card_that_does_not_tell_its_slot_is_found_by_the_accepted_address():
+    observation = seen.card_lost(seen.healthy())
+    observation["unanswered"][0]["slot"] = {"label": None, "source": None, "candidates": []}
+    found = slot_findings(observation)
+    assert turned(slot_findings(seen.healthy()), found) == {("device.slot", "SXM5"): BLOCKED_BY_COUNT}
+
+
+@pytest.mark.parametrize("listed_as", ["both", "devices", "unanswered"])
+def test_slots_behind_a_driver_that_does_not_work_are_all_blocked(listed_as):
+    observation = seen.driver_library_mismatch(seen.healthy())
+    if listed_as == "devices":
+        observation["unanswered"] = []
+    if listed_as == "unanswered":
+        observation["devices"] = []
+    found = slot_findings(observation)
+    assert state(found) == {("device.slot", slot): BLOCKED_BY_DRIVER for slot in SLOTS}
+
+
+# ---------------------------------------------------------------------------------------------- causes of the host
+
+
+def tool(**values):
+    def change(observation):
+        observation["tools"][0].update(values)
+
+    return change
+
+
+def silent_host(observation, **of_the_tool):
+    """Nothing answered: what is on the bus is all there is."""
+    changed = seen.driver_library_mismatch(observation)
+    changed["tools"][0].update(reason=None, excerpt="")
+    changed["tools"][0].update(of_the_tool)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("observation", "cause", "verdict", "words"),
+    [
+        (silent_host(seen.healthy(), state="hung"), "device.query.hung", "unknown", "no answer in time"),
+        (
+            silent_host(seen.healthy(), state="unreadable", excerpt="\x1b[31m???"),
+            "device.query.unreadable",
+            "unknown",
+            "the answer of nvidia-smi could not be read",
+        ),
+        (silent_host(seen.healthy(), state="failed", rc=255), "device.query.failed", "unknown", "(nvidia-smi)"),
+        (silent_host(seen.healthy(), state="absent"), "device.query.absent", "fail", "no vendor tool is installed"),
+        (silent_host(seen.healthy(), reason="driver_not_loaded"), "device.driver.not_loaded", "fail", "not loaded"),
+        (silent_host(seen.healthy(), reason="driver_not_ready"), "device.driver.not_ready", "fail", "not initialise"),
+        (
+            silent_host(seen.healthy(), reason="in_use_elsewhere"),
+            "device.driver.in_use_elsewhere",
+            "unknown",
+            "held by another",
+        ),
+    ],
+)
+def test_a_host_that_tells_nothing(observation, cause, verdict, words):
+    found = devices(observation)
+    told = next(f for f in found if f["hint"] == cause)
+    assert (told["verdict"], told["severity"], told["subject"]) == (verdict, "critical", "gpu-01")
+    assert words in told["message"]
+    blocker = told["check"]
+    assert state(found)["device.count", "gpu-01"] == ("unknown", "blocked", blocker)
+    assert {f["blocked_by"] for f in found if f["check"] in ("device.model", "device.memory")} == {blocker}
+    # sysfs tells the width whatever the tools do.
+    assert {f["verdict"] for f in found if f["check"] == "device.link_width"} == {"pass"}
+
+
+def test_the_kernel_knows_that_the_module_is_not_loaded_when_no_tool_says_so():
+    observation = silent_host(seen.healthy(), state="absent")
+    observation["drivers"] = [{"vendor": "nvidia", "loaded": False, "kernel_version": None, "library_version": None}]
+    assert one(devices(observation), "device.driver")["hint"] == "device.driver.not_loaded"
+
+
+def test_nothing_known_of_the_driver():
+    observation = silent_host(seen.healthy(), state="absent")
+    observation["drivers"] = []
+    driver = one(devices(observation), "device.driver")
+    assert (driver["verdict"], driver["hint"]) == ("unknown", "device.driver.unknown")
+
+
+def test_the_second_tool_of_a_vendor_is_good_enough():
+    observation = seen.healthy()
+    observation["tools"].insert(
+        0, {"name": "nvidia-x", "vendor": "nvidia", "state": "failed", "reason": "driver_not_ready", "rc": 1}
+    )
+    assert turned(devices(seen.healthy()), devices(observation)) == {}
+
+
+def without(*numbers, listed=False):
+    """Return a host that lacks cards; ``listed``: they are on the bus, but the tool has none of them."""
+    observation = seen.healthy()
+    if listed:
+        for number in numbers:
+            observation = seen.silence(observation, number, "not_reported", link=True)
+        return observation
+    observation["devices"] = [card for card in observation["devices"] if card["index"] not in numbers]
+    observation.update(count=8 - len(numbers), bus_count=8 - len(numbers))
+    return observation
+
+
+def test_count_missing_is_a_fact_of_the_bus_whatever_the_tool_says():
+    count = one(devices(without(6)), "device.count")
+    assert (count["hint"], count["verdict"]) == ("device.count.missing", "fail")
+    assert count["message"] == "7 cards are on the bus, 8 are declared"
+    hung = without(6)
+    hung.update(count=None)
+    hung["tools"][0]["state"] = "hung"
+    assert one(devices(hung), "device.count")["hint"] == "device.count.missing"
+
+
+def test_count_not_reported():
+    found = devices(without(6, listed=True))
+    assert turned(devices(seen.healthy()), found) == {
+        ("device.count", "gpu-01"): ("fail", "not_reported", None),
+        **{(c, "SXM5"): BLOCKED_BY_COUNT for c in CARD_CHECKS if c != "device.link_width"},
+    }
+    assert one(found, "device.count")["message"] == (
+        "7 of 8 cards answer; on the bus but not reported by the vendor tool: 0000:ba:00.0 (slot SXM5)"
+    )
+
+
+def test_a_tool_that_lists_no_card_at_all():
+    observation = without(*range(8), listed=True)
+    observation["tools"][0].update(reason="no_devices", excerpt="No devices were found")
+    found = devices(observation)
+    assert state(found)["device.count", "gpu-01"] == ("fail", "not_reported", None)
+    assert state(found)["device.query", "gpu-01"] == ("pass", "ok", None)
+
+
+def test_count_surplus():
+    count = one(devices(seen.healthy(), {"cluster_accelerator_count": "7"}), "device.count")
+    assert (count["hint"], count["expected"], count["observed"]) == ("device.count.surplus", 7, 8)
+
+
+@pytest.mark.parametrize("declared", ["eight", "", None, 0, "8.5", True, -8, [8]])
+def test_a_count_that_is_no_number_is_unknown(declared):
+    count = one(devices(seen.healthy(), {"cluster_accelerator_count": declared}), "device.count")
+    assert (count["verdict"], count["hint"]) == ("unknown", "device.count.undeclared")
+    assert repr(declared) in count["message"]
+
+
+def test_one_lost_card_of_which_the_tool_tells_no_more_than_that():
+    # Case 01: the whole answer is one sentence about one card.
+    observation = silent_host(seen.healthy(), state="failed", rc=15)
+    observation["unanswered"][6]["state"] = "lost"
+    found = devices(observation)
+    told = state(found)
+    assert told["device.count", "gpu-01"] == ("fail", "lost", None)
+    assert told["device.query", "gpu-01"] == ("unknown", "failed", None)
+    assert told["device.health", "SXM5"] == BLOCKED_BY_COUNT
+    assert told["device.health", "SXM1"] == BLOCKED_BY_QUERY
+
+
+NO_CARDS = {"cluster_accelerator_count": "0", "cluster_accelerator_vendor": ""}
+
+
+def test_a_host_without_cards_gets_one_finding():
+    empty = {"devices": [], "count": None, "bus_count": 0, "unanswered": [], "tools": []}
+    found = devices(empty, NO_CARDS)
+    assert state(found) == {("device.count", "gpu-01"): ("pass", "ok", None)}
+    assert (found[0]["expected"], found[0]["observed"]) == (0, 0)
+
+
+def test_a_host_that_should_have_no_cards_and_has_some():
+    assert state(devices(seen.healthy(), NO_CARDS)) == {("device.count", "gpu-01"): ("fail", "surplus", None)}
+
+
+def test_a_host_without_cards_that_was_not_looked_at_is_unknown():
+    assert judge.verdict(devices({}, NO_CARDS)) == "unknown"
+
+
+# ---------------------------------------------------------------------------------------------- causes of a card
+
+CAUSES_OF_A_CARD = [
+    # what is wrong with SXM5, what is declared otherwise, cause, severity, expected, observed
+    (("model", "NVIDIA A100-SXM4-80GB"), {}, "device.model.other", "critical", ["NVIDIA H100 80GB HBM3"],
+     "NVIDIA A100-SXM4-80GB"),
+    (("model", None), {}, "device.model.unknown", "critical", ["NVIDIA H100 80GB HBM3"], None),
+    (("index", 6), {"cluster_accelerator_models": []}, "device.model.undeclared", "critical", None,
+     "NVIDIA H100 80GB HBM3"),
+    (("index", 6), {"cluster_accelerator_models": 5}, "device.model.unknown", "critical", None,
+     "NVIDIA H100 80GB HBM3"),
+    (("memory_bytes", 68719476736), {}, "device.memory.small", "critical", 80.0, 64.0),
+    (("memory_bytes", None), {}, "device.memory.unknown", "critical", 80.0, None),
+    (("memory_bytes", "[N/A]"), {}, "device.memory.unknown", "critical", 80.0, None),
+    (("memory_bytes", 0), {}, "device.memory.unknown", "critical", 80.0, None),
+    (("index", 6), {"cluster_accelerator_memory_gib": 0}, "device.memory.undeclared", "critical", None, 79.65),
+    (("index", 6), {"cluster_accelerator_memory_gib": "lots"}, "device.memory.unknown", "critical", None, 79.65),
+    (("index", 6), {"cluster_accelerator_memory_gib": "nan"}, "device.memory.unknown", "critical", None, 79.65),
+    (("index", 6), {"cluster_tolerance_memory_percent": "ten"}, "device.memory.unknown", "critical", None, 79.65),
+    (("health", {"state": "warning", "reasons": ["row remap pending"]}), {}, "device.health.warning", "warning", "ok",
+     "row remap pending"),
+    (("health", {"state": "critical", "reasons": ["uncorrectable ECC", "Xid 48"]}), {}, "device.health.critical",
+     "critical", "ok", "uncorrectable ECC; Xid 48"),
+    (("health", {"state": "unknown", "reasons": []}), {}, "device.health.unknown", "critical", "ok", "nothing told it"),
+    (("health", {"state": "fine"}), {}, "device.health.unknown", "critical", "ok", "nothing told it"),
+    (("health", None), {}, "device.health.unknown", "critical", "ok", "nothing told it"),
+    (("link.width", 8), {}, "device.link_width.narrow", "critical", 16, 8),
+    (("link.width", None), {}, "device.link_width.unknown", "critical", 16, None),
+    (("link.max_width", None), {}, "device.link_width.unknown", "critical", None, 16),
+    (("index", 6), {"cluster_accelerator_link_width": "wide"}, "device.link_width.unknown", "critical", None, 16),
+    (("index", 6), {"cluster_link_width_judged": "no"}, "device.link_width.disabled", "critical", None, 16),
+    (("link.speed_gts", 5.0), {}, "device.link_speed.slow", "critical", 32.0, 5.0),
+    (("link.speed_gts", None), {}, "device.link_speed.unknown", "warning", 32.0, None),
+    (("link.max_speed_gts", None), {}, "device.link_speed.unknown", "warning", None, 32.0),
+    (("link.limited_by", "0000:97:01.0"), {}, "device.link_speed.limited", "critical", 32.0, 32.0),
+    (("index", 6), {"cluster_accelerator_link_speed_gts": "64"}, "device.link_speed.below_declared", "critical", 64.0,
+     32.0),
+    (("index", 6), {"cluster_accelerator_link_speed_gts": "fast"}, "device.link_speed.unknown", "warning", 32.0, 32.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "declared", "cause", "severity", "expected", "observed"), CAUSES_OF_A_CARD)
+def test_a_cause_of_a_card(field, declared, cause, severity, expected, observed):
+    found = devices(altered(*field), declared)
+    told = one(found, hints.check_of(cause), "SXM5")
+    assert (told["hint"], told["severity"]) == (cause, severity)
+    assert (told["verdict"], told["expected"], told["observed"]) == (hints.CAUSES[cause].verdict, expected, observed)
+    assert "0000:ba:00.0" in told["message"] and "SXM5" in told["message"]
+    if not declared:
+        # The fault of one card is the fault of this card only.
+        assert turned(devices(seen.healthy()), found) == {
+            (told["check"], "SXM5"): (told["verdict"], cause.rpartition(".")[2], None)
+        }
+    chinese = one(devices(altered(*field), declared, language="zh"), told["check"], "SXM5")
+    assert (chinese["hint"], chinese["verdict"]) == (cause, told["verdict"])
+    assert chinese["message"] != told["message"]
+    assert "0000:ba:00.0（槽位 SXM5，序列号 165040100006）" in chinese["message"]
+
+
+def test_a_width_below_the_declared_one():
+    observation = altered("link.max_width", 8)
+    observation["devices"][6]["link"]["width"] = 8
+    width = one(devices(observation), "device.link_width", "SXM5")
+    assert (width["hint"], width["expected"], width["observed"]) == ("device.link_width.below_declared", 16, 8)
+
+
+def test_a_narrow_link_names_the_bridge_once():
+    observation = altered("link.limited_by", "0000:97:01.0")
+    observation["devices"][6]["link"]["width"] = 8
+    found = devices(observation)
+    assert one(found, "device.link_width", "SXM5")["message"].endswith(
+        "it can do x16; the bridge 0000:97:01.0 limits it"
+    )
+    assert one(found, "device.link_speed", "SXM5")["verdict"] == "pass"
+
+
+def test_memory_within_the_tolerance_and_models_in_another_spelling():
+    assert one(devices(altered("memory_bytes", 72 * judge.GIB)), "device.memory", "SXM5")["verdict"] == "pass"
+    assert one(devices(altered("memory_bytes", 72 * judge.GIB - 1)), "device.memory", "SXM5")["verdict"] == "fail"
+    strict = {"cluster_tolerance_memory_percent": 0}
+    assert (
+        one(devices(altered("memory_bytes", 80 * judge.GIB - 1), strict), "device.memory", "SXM5")["verdict"] == "fail"
+    )
+    assert one(devices(altered("model", "nvidia  H100 80GB HBM3")), "device.model", "SXM5")["verdict"] == "pass"
+
+
+@pytest.mark.parametrize("key", ["bus_count", "unanswered", "errors", "drivers", "tools"])
+def test_what_an_observation_may_lack(key):
+    """The count and the devices were told: these keys only say more where something is wrong."""
+    observation = seen.healthy()
+    del observation[key]
+    assert turned(devices(seen.healthy()), devices(observation)) == {}
+
+
+def test_an_observation_without_a_count_is_no_pass():
+    observation = seen.healthy()
+    del observation["count"]
+    found = devices(observation)
+    assert turned(devices(seen.healthy()), found) == {
+        ("device.query", "gpu-01"): ("unknown", "failed", None),
+        ("device.count", "gpu-01"): BLOCKED_BY_QUERY,
+    }
+    assert judge.verdict(found) == "unknown"
+
+
+def test_an_observation_without_devices_passes_no_card():
+    observation = seen.healthy()
+    del observation["devices"]
+    assert {f["subject"] for f in devices(observation)} == {"gpu-01"}
+
+
+@pytest.mark.parametrize("key", ["model", "memory_bytes", "health", "link", "source"])
+def test_what_a_card_lacks_is_no_pass(key):
+    told = {f["check"]: f["verdict"] for f in devices(altered(key, ...)) if f["subject"] == "SXM5"}
+    lacking = {
+        "model": {"device.model"},
+        "memory_bytes": {"device.memory"},
+        "health": {"device.health"},
+        "link": {"device.link_width", "device.link_speed"},
+        "source": {"device.model", "device.memory", "device.health", "device.link_speed"},
+    }[key]
+    assert {check for check, verdict in told.items() if verdict != "pass"} == lacking
+    assert {told[check] for check in lacking} == {"unknown"}
+
+
+@pytest.mark.parametrize("garbage", [None, [], "no", 7, {}, {"devices": "x", "tools": 5, "count": "8"}])
+def test_an_observation_that_is_none_is_unknown(garbage):
+    found = devices(garbage)
+    assert judge.verdict(found) == "unknown"
+    assert "pass" not in {f["verdict"] for f in found}
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_card_without_slot_is_called_by_its_address_and_one_without_both_is_not_forgotten():
+    observation = altered("slot", {"label": None, "source": None, "candidates": []})
+    observation["devices"][5].update(pci_address=None, slot=None)
+    subjects = {f["subject"] for f in devices(observation)}
+    assert "0000:ba:00.0" in subjects and "device 5" in subjects
+
+
+def test_devices_that_share_a_slot_are_called_by_their_addresses():
+    observation = seen.healthy()
+    for number in (0, 1):
+        observation["devices"][number]["slot"]["label"] = "NPU1"
+    found = devices(observation)
+    assert {"0000:18:00.0", "0000:2a:00.0"} <= {subject for check, subject in state(found)}
+    assert "NPU1" not in {f["subject"] for f in found}
+
+
+# ---------------------------------------------------------------------------------------------- speed and load
+
+
+def idle(speed=2.5):
+    observation = altered("link.speed_gts", speed)
+    observation["devices"][6]["link"]["under_load"] = False
+    return observation
+
+
+def reading(**values):
+    return {ADDRESSES[6]: {"speed_gts": 32.0, "width": 16, "at": "2026-11-29T12:00:00Z", **values}}
+
+
+@pytest.mark.parametrize(
+    ("readings", "cause"),
+    [
+        (None, "no_reading"),
+        ({}, "no_reading"),
+        (reading(), "ok"),
+        ({"schema": 1, "links": reading()}, "ok"),
+        (reading(speed_gts=8.0), "slow"),
+        (reading(at="2026-11-23T12:00:00Z"), "ok"),  # 168 hours to the second
+        (reading(at="2026-11-23T11:59:59Z"), "no_reading"),  # a second too old
+        (reading(at="2026-11-30T13:00:00Z"), "no_reading"),  # the clock went back
+        (reading(at="yesterday"), "no_reading"),
+        (reading(at=None), "no_reading"),
+        (reading(speed_gts="N/A"), "no_reading"),
+        (reading(identity="GPU-01-6"), "ok"),
+        (reading(identity="165040100006"), "ok"),
+        (reading(identity="GPU-of-the-card-before"), "no_reading"),
+        ("garbage", "no_reading"),
+        ({ADDRESSES[6]: "garbage"}, "no_reading"),
+    ],
+)
+def test_an_idle_card_is_judged_by_a_young_reading_of_itself(readings, cause):
+    found = devices(idle(), link_readings=readings)
+    speed = one(found, "device.link_speed", "SXM5")
+    assert speed["hint"] == f"device.link_speed.{cause}"
+    assert turned(devices(seen.healthy()), found) == (
+        {} if cause == "ok" else {("device.link_speed", "SXM5"): (speed["verdict"], cause, None)}
+    )
+
+
+def test_no_reading_is_a_counted_unknown_that_fails_no_run():
+    found = devices(idle())
+    speed = one(found, "device.link_speed", "SXM5")
+    assert (speed["verdict"], speed["severity"]) == ("unknown", "warning")
+    assert judge.verdict(found) == "pass"
+
+
+def test_an_age_that_is_no_number_lets_no_reading_count():
+    found = devices(idle(), {"cluster_link_reading_max_age_hours": "a week"}, link_readings=reading())
+    assert one(found, "device.link_speed", "SXM5")["hint"] == "device.link_speed.no_reading"
+
+
+def test_what_a_card_shows_under_load_now_counts_more_than_an_old_reading():
+    found = devices(altered("link.speed_gts", 16.0), link_readings=reading())
+    assert one(found, "device.link_speed", "SXM5")["hint"] == "device.link_speed.slow"
+
+
+def test_case_07(cases):
+    """Cards of case 07: sysfs as it is there, load from the power states, the bridge from the kernel's line."""
+    folder = cases / "07-pcie-idle-vs-downtrained"
+    load = {}
+    for line in (folder / "pstate.csv").read_text().splitlines():
+        fields = [field.strip() for field in line.split(",")]
+        if fields and ":" in fields[0]:
+            load[fields[0].lower()[-12:]] = fields[1] == "P0"
+    right = {
+        "0000:18:00.0": {"device.link_width": "pass", "device.link_speed": "unknown"},
+        "0000:2a:00.0": {"device.link_width": "pass", "device.link_speed": "pass"},
+        "0000:3a:00.0": {"device.link_width": "fail"},
+        "0000:5d:00.0": {"device.link_width": "pass", "device.link_speed": "fail"},
+        "0000:9a:00.0": {"device.link_width": "pass", "device.link_speed": "fail"},
+        "0000:ab:00.0": {"device.link_width": "fail"},
+    }
+    observation = {**seen.healthy(), "devices": [], "count": 6, "bus_count": 6}
+    for number, address in enumerate(sorted(right)):
+        files = next(path for path in (folder / "sysfs").iterdir() if path.name.replace("_", ":") == address)
+        read = {path.name: path.read_text().split()[0] for path in files.iterdir()}
+        card = {**seen.device(number), "pci_address": address}
+        card["link"] = {
+            "speed_gts": float(read["current_link_speed"]),
+            "width": int(read["current_link_width"]),
+            "max_speed_gts": float(read["max_link_speed"]),
+            "max_width": int(read["max_link_width"]),
+            "limited_by": "0000:97:01.0" if address == "0000:9a:00.0" else None,
+            "under_load": load[address],
+        }
+        card["slot"] = {"label": None}
+        observation["devices"].append(card)
+    declared = {"cluster_accelerator_count": 6, "cluster_accelerator_link_speed_gts": 0}
+    found = devices(observation, declared)
+    for address, verdicts in right.items():
+        for check, verdict in verdicts.items():
+            assert one(found, check, address)["verdict"] == verdict, (address, check)
+    assert "0000:97:01.0" in one(found, "device.link_speed", "0000:9a:00.0")["message"]
+
+
+# ---------------------------------------------------------------------------------------------- slots
+
+
+def test_a_slot_without_its_card():
+    found = slot_findings(without(6))
+    assert turned(slot_findings(seen.healthy()), found) == {("device.slot", "SXM5"): ("fail", "missing", None)}
+    assert one(found, "device.slot", "SXM5")["message"] == "slot SXM5 is empty; accepted there: serial 165040100006"
+
+
+def test_a_card_that_nobody_accepted():
+    found = slot_findings(seen.healthy(), baseline_of(without(6)))
+    assert turned(slot_findings(seen.healthy()), found) == {("device.slot", "SXM5"): ("fail", "new", None)}
+    assert "serial 165040100006" in one(found, "device.slot", "SXM5")["message"]
+
+
+def test_a_card_that_moved_to_another_slot():
+    observation = without(6)
+    observation["devices"][5]["slot"] = {"label": "SXM5", "source": "vendor", "candidates": []}  # was in SXM6
+    found = slot_findings(observation, baseline_of(without(6)))
+    assert turned(slot_findings(without(6), baseline_of(without(6))), found) == {
+        ("device.slot", "SXM5"): ("fail", "moved", None),
+        ("device.slot", "SXM6"): ("fail", "moved", None),
+    }
+    words = "serial 165040100005 was accepted in slot SXM6 and is now in slot SXM5"
+    assert {f["message"] for f in found if f["verdict"] == "fail"} == {words}
+
+
+def test_a_card_that_went_to_another_host_is_moved_on_both():
+    one_less, one_more = without(6), seen.healthy(host=2)
+    one_more["devices"][6] = seen.device(6, host=1)
+    baselines = {
+        "gpu-01": baseline_of(seen.healthy(1)),
+        "gpu-02": baseline_of(without_slot(seen.healthy(2), 6), "gpu-02"),
+    }
+    found = judge.judge_slots(
+        baselines, {}, {"gpu-01": one_less, "gpu-02": one_more}, {"gpu-01": DECLARED, "gpu-02": DECLARED}, now=NOW
+    )
+    bad = {(f["host"], f["subject"], f["hint"]) for f in found if f["verdict"] != "pass"}
+    assert bad == {("gpu-01", "SXM5", "device.slot.moved"), ("gpu-02", "SXM5", "device.slot.moved")}
+    assert next(f for f in found if f["host"] == "gpu-02" and f["verdict"] == "fail")["message"] == (
+        "serial 165040100006 was accepted in gpu-01 slot SXM5 and is now in slot SXM5"
+    )
+
+
+def without_slot(observation, number):
+    observation["devices"] = [card for card in observation["devices"] if card["index"] != number]
+    observation.update(count=7, bus_count=7)
+    return observation
+
+
+def test_a_card_of_a_host_that_is_not_in_this_run_is_moved_not_new():
+    one_more = without_slot(seen.healthy(2), 6)
+    one_more["devices"].append(seen.device(6, host=1))
+    baselines = {
+        "gpu-01": baseline_of(seen.healthy(1)),
+        "gpu-02": baseline_of(without_slot(seen.healthy(2), 6), "gpu-02"),
+    }
+    found = judge.judge_slots(baselines, {}, {"gpu-02": one_more}, {"gpu-02": DECLARED}, now=NOW)
+    assert {f["host"] for f in found} == {"gpu-02"}
+    assert one(found, "device.slot", "SXM5")["hint"] == "device.slot.moved"
+
+
+def test_other_firmware_is_a_warning():
+    found = slot_findings(altered("firmware_version", "96.00.89.00.01"))
+    assert turned(slot_findings(seen.healthy()), found) == {("device.slot", "SXM5"): ("fail", "firmware_changed", None)}
+    told = one(found, "device.slot", "SXM5")
+    assert (told["severity"], told["expected"], told["observed"]) == ("warning", "96.00.74.00.01", "96.00.89.00.01")
+    assert judge.verdict(found) == "pass"
+
+
+def test_a_card_whose_slot_nobody_can_tell():
+    observation = altered("slot", {"label": None, "source": None, "candidates": [{"label": "12", "source": "sysfs"}]})
+    found = slot_findings(observation, baseline_of(observation))
+    told = one(found, "device.slot", "0000:ba:00.0")
+    assert (told["hint"], told["verdict"], told["severity"]) == ("device.slot.unplaced", "unknown", "warning")
+    assert "12 (sysfs)" in told["message"]
+    assert len([f for f in found if f["verdict"] == "pass"]) == 7
+
+
+def test_no_baseline_is_one_critical_unknown_for_the_host():
+    found = judge.judge_slots({}, {}, {"gpu-01": seen.healthy()}, {"gpu-01": DECLARED}, now=NOW)
+    assert state(found) == {("device.slot", "gpu-01"): ("unknown", "no_baseline", None)}
+    assert found[0]["severity"] == "critical"
+    assert judge.verdict(found) == "unknown"
+
+
+def test_a_damaged_baseline_is_unknown_and_harms_no_other_host():
+    observed = {"gpu-01": seen.healthy(1), "gpu-02": seen.healthy(2)}
+    baselines = {"gpu-01": {"schema": 1, "slots": []}, "gpu-02": baseline_of(seen.healthy(2), "gpu-02")}
+    found = judge.judge_slots(baselines, {}, observed, {}, now=NOW)
+    assert [f["hint"] for f in found if f["host"] == "gpu-01"] == ["device.slot.unknown"]
+    assert {f["verdict"] for f in found if f["host"] == "gpu-02"} == {"pass"}
+    unread = judge.judge_slots({}, {}, {"gpu-01": seen.healthy()}, {}, {"gpu-01": "line 3: not valid"}, now=NOW)
+    assert unread[0]["hint"] == "device.slot.unknown" and "line 3" in unread[0]["message"]
+
+
+def test_an_address_that_is_none_makes_the_slots_unknown_not_a_crash():
+    found = slot_findings(altered("pci_address", "somewhere"))
+    assert [f["hint"] for f in found] == ["device.slot.unknown"]
+    assert "somewhere" in found[0]["message"]
+
+
+def test_hosts_without_cards_have_no_slots_to_judge():
+    empty = {"devices": [], "count": None, "bus_count": 0, "unanswered": [], "tools": []}
+    assert judge.judge_slots({}, {}, {"ctl-01": empty}, {"ctl-01": NO_CARDS}, now=NOW) == []
+
+
+def test_two_chips_of_one_board_one_of_them_lost():
+    board = seen.healthy()
+    for number in (0, 1):
+        board["devices"][number].update(serial="1650400000000")
+        board["devices"][number]["slot"] = {"label": "NPU1", "source": "vendor", "candidates": []}
+    lost = seen.silence(board, 1, "lost", link=False)
+    found = slot_findings(lost, baseline_of(board))
+    assert turned(slot_findings(board, baseline_of(board)), found) == {("device.slot", "NPU1"): BLOCKED_BY_COUNT}
+
+
+# ---------------------------------------------------------------------------------------------- driver versions
+
+
+def versions(**hosts):
+    """Judge hosts given as name=(node type, declared version, kernel version)."""
+    told = {}
+    for name, (kind, declared, version) in hosts.items():
+        observation = seen.healthy()
+        observation["drivers"][0]["kernel_version"] = version
+        if version is None:
+            for card in observation["devices"]:
+                card["driver_version"] = None
+        told[name] = {
+            "node_type": kind,
+            "declared": {**DECLARED, "cluster_driver_version": declared},
+            "observation": observation,
+        }
+    found = judge.judge_driver_versions(told, now=NOW)
+    assert all(f["check"] == "device.driver_version" and f["subject"] == f["host"] for f in found)
+    return {f["host"]: f["hint"].rpartition(".")[2] for f in found}, found
+
+
+def test_one_version_in_a_type():
+    assert versions(a=("h100", "", "570.1"), b=("h100", "", "570.1"))[0] == {"a": "ok", "b": "ok"}
+    assert versions(a=("h100", "", "570.1"), b=("h200", "", "580.1"))[0] == {"a": "ok", "b": "ok"}
+
+
+def test_the_one_that_is_not_as_most_are():
+    told, found = versions(a=("h100", "", "570.1"), b=("h100", "", "570.2"), c=("h100", "", "570.1"))
+    assert told == {"a": "ok", "b": "differs", "c": "ok"}
+    assert found[1]["message"] == "driver 570.2 instead of 570.1 (most common in the type h100: 2 of 3 nodes)"
+
+
+def test_a_declared_version_counts_more_than_the_many():
+    told, found = versions(a=("h100", "570.2", "570.1"), b=("h100", "570.2", "570.2"), c=("h100", "570.2", "570.1"))
+    assert told == {"a": "differs", "b": "ok", "c": "differs"}
+    assert (found[0]["expected"], found[0]["observed"]) == ("570.2", "570.1")
+
+
+def test_an_even_split_has_no_right_side():
+    told, found = versions(a=("h100", "", "570.1"), b=("h100", "", "570.2"))
+    assert told == {"a": "differs", "b": "differs"}
+    assert "570.1 x1" in found[0]["message"] and "570.2 x1" in found[0]["message"]
+
+
+def test_a_version_that_nobody_tells_is_unknown_and_counts_for_none():
+    assert versions(a=("h100", "", None), b=("h100", "", "570.1"))[0] == {"a": "unknown", "b": "ok"}
+
+
+def test_the_kernel_tells_the_version_also_behind_a_mismatch():
+    healthy, broken = seen.healthy(), seen.driver_library_mismatch(seen.healthy())
+    told = {
+        name: {"node_type": "h100", "declared": DECLARED, "observation": observation}
+        for name, observation in (("gpu-01", broken), ("gpu-02", healthy))
+    }
+    assert {f["verdict"] for f in judge.judge_driver_versions(told, now=NOW)} == {"pass"}
+
+
+def test_hosts_of_no_cards_variables_that_fail_and_hosts_that_were_not_seen():
+    told = {
+        "ctl-01": {"node_type": "", "declared": NO_CARDS, "observation": {"devices": []}},
+        "gpu-01": {"node_type": None, "declared": {}, "observation": seen.healthy(), "error": "'x' is undefined"},
+        "gpu-02": {"node_type": "h100", "declared": DECLARED, "observation": None},
+    }
+    found = judge.judge_driver_versions(told, now=NOW)
+    assert {f["host"]: f["hint"] for f in found} == {
+        "ctl-01": "device.driver_version.not_applicable",
+        "gpu-01": "device.driver_version.unknown",
+    }
+    assert "'x' is undefined" in found[1]["message"]
+
+
+# ---------------------------------------------------------------------------------------------- verdict and text
+
+
+@pytest.mark.parametrize(
+    ("findings", "verdict"),
+    [
+        ([], "unknown"),
+        ([("pass", "critical")], "pass"),
+        ([("not_applicable", "critical"), ("pass", "critical")], "pass"),
+        ([("pass", "critical"), ("unknown", "critical")], "unknown"),
+        ([("unknown", "critical"), ("fail", "critical")], "fail"),
+        ([("pass", "critical"), ("fail", "warning")], "pass"),
+        ([("pass", "critical"), ("unknown", "warning")], "pass"),
+        ([("fail", "warning"), ("unknown", "critical")], "unknown"),
+        ([("green", "critical")], "unknown"),
+        ([("fail", "urgent")], "fail"),
+        ([(None, None)], "unknown"),
+    ],
+)
+def test_verdict(findings, verdict):
+    assert judge.verdict({"verdict": v, "severity": s} for v, s in findings) == verdict
+
+
+def everything(language):
+    """Return findings of every cause that this file has a fault for."""
+    moved = without(6)
+    moved["devices"][5]["slot"] = {"label": "SXM5", "source": "vendor", "candidates": []}
+    wide = altered("link.max_width", 8)
+    wide["devices"][6]["link"]["width"] = 8
+    unplaced = altered("slot", {"label": None, "source": None, "candidates": []})
+    observations = [
+        seen.healthy(),
+        seen.card_lost(seen.healthy()),
+        seen.card_hung(seen.healthy()),
+        seen.driver_library_mismatch(seen.healthy()),
+        *(silent_host(seen.healthy(), state=word) for word in ("absent", "unreadable", "failed")),
+        *(
+            silent_host(seen.healthy(), reason=word)
+            for word in ("driver_not_loaded", "driver_not_ready", "in_use_elsewhere")
+        ),
+        {**silent_host(seen.healthy(), state="absent"), "drivers": []},
+        without(6),
+        without(6, listed=True),
+        moved,
+        wide,
+        unplaced,
+        idle(),
+        seen.swapped(seen.healthy(), 1, 7),
+        seen.replaced(seen.healthy(), 6),
+        altered("firmware_version", "1"),
+        altered("pci_address", "somewhere"),
+    ]
+    found = []
+    for observation in observations:
+        found += devices(observation, language=language)
+        found += slot_findings(observation, language=language)
+    for field, declared, *_ in CAUSES_OF_A_CARD:
+        found += devices(altered(*field), declared, language=language)
+    for count in ("eight", "7"):
+        found += devices(seen.healthy(), {"cluster_accelerator_count": count}, language=language)
+    found += slot_findings(seen.healthy(), baseline_of(without(6)), language)
+    found += slot_findings(unplaced, baseline_of(unplaced), language)
+    found += judge.judge_slots({}, {}, {"gpu-01": seen.healthy()}, {}, now=NOW, language=language)
+    other = {"gpu-02": seen.healthy(), "gpu-03": seen.driver_library_mismatch(seen.healthy()), "ctl-01": {"count": 0}}
+    other["gpu-02"]["drivers"][0]["kernel_version"] = "570.2"
+    other["gpu-03"]["drivers"] = []
+    about = {
+        host: {"node_type": "h100", "declared": NO_CARDS if host == "ctl-01" else DECLARED, "observation": observation}
+        for host, observation in {"gpu-01": seen.healthy(), "gpu-04": seen.healthy(), **other}.items()
+    }
+    return found + judge.judge_driver_versions(about, now=NOW, language=language)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_cause_comes_out_and_no_message_has_a_gap(language):
+    found = everything(language)
+    assert {f["hint"] for f in found} == {cause for cause in hints.CAUSES if cause.startswith("device.")}
+    for told in found:
+        message = told["message"]
+        assert "?" not in message and "{" not in message and "None" not in message, told
+        chinese = any("\u4e00" <= sign <= "\u9fff" for sign in message) or "：" in message
+        assert chinese == (language == "zh"), message
+        spec = hints.CAUSES[told["hint"]]
+        assert (told["verdict"], told["severity"], told["layer"]) == (spec.verdict, spec.severity, "device")
+        assert (told["blocked_by"] is not None) == told["hint"].endswith(".blocked")
+
+
+def test_an_unknown_language_is_english():
+    assert [f["message"] for f in devices(seen.healthy(), language="fr")] == [
+        f["message"] for f in devices(seen.healthy())
+    ]
+
+
+def test_findings_can_be_kept_and_the_observation_is_not_touched():
+    observation = seen.card_lost(seen.healthy())
+    before = copy.deepcopy(observation)
+    found = devices(observation) + slot_findings(observation)
+    assert observation == before
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert {f["at"] for f in found} == {NOW}
+
+
+def test_evidence_is_short_and_keeps_its_end():
+    long = "first line\n" + "x" * 5000 + "\nlast line"
+    observation = silent_host(seen.healthy(), state="unreadable", excerpt=long)
+    excerpt = one(devices(observation), "device.query")["evidence"][0]["excerpt"]
+    assert len(excerpt) <= 2000
+    assert excerpt.startswith("first line") and excerpt.endswith("last line")
