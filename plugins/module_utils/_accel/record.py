@@ -91,8 +91,8 @@ def parse(
     """Return the record that ``text`` is; RecordError names ``path``, line and column of what is wrong."""
     places: dict[Path, int] = {}
     try:
-        body = json.loads(text, parse_constant=_refuse_constant)
-        twice = _walk(text, _blank(text, 0), (), places)[1]
+        body = json.loads(text)
+        found = _walk(text, _blank(text, 0), (), places)[1]
     except json.JSONDecodeError as exc:
         raise RecordError(
             f"{path} line {exc.lineno} column {exc.colno}: not valid JSON ({exc.msg}). {_UNTOUCHED}"
@@ -101,21 +101,16 @@ def parse(
         raise RecordError(f"{path}: not valid JSON ({exc}). {_UNTOUCHED}") from exc
     except RecursionError as exc:
         raise RecordError(f"{path}: nested too deep to be a record. {_UNTOUCHED}") from exc
-    found: list[tuple[int, str]] = [(offset, f"the key {key!r} stands there twice") for offset, key in twice]
     for where, sentence in _shape(body, schema) or (problems(body) if problems else ()):
         while where and where not in places:
             where = where[:-1]
         found.append((places.get(where, 0), sentence))
     if found:
-        offset, sentence = min(found)
+        offset, sentence = min(found, key=lambda one: one[0])
         line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
         more = f" ({len(found) - 1} more after it)" if len(found) > 1 else ""
         raise RecordError(f"{path} line {line} column {column}: {sentence}{more}. {_UNTOUCHED}")
     return body
-
-
-def _refuse_constant(word: str) -> None:
-    raise ValueError(f"{word} is no JSON number")
 
 
 def _shape(body: object, schema: int) -> list[tuple[Path, str]]:
@@ -145,15 +140,18 @@ def _blank(text: str, position: int) -> int:
 
 
 def _walk(text: str, position: int, where: Path, places: dict[Path, int]) -> tuple[int, list[tuple[int, str]]]:
-    """Note where each value of a valid JSON text starts; return the end and the keys that stand twice.
+    """Note where each value of a JSON text starts; return the end, and the faults that json.loads lets pass.
 
-    json.loads keeps neither: it silently takes the last of two equal keys, which is how a badly
-    merged baseline would lose a slot.
+    It takes the last of two equal keys without a word, which is how a badly merged baseline would lose
+    a slot, and it takes NaN, which no other reader does.
     """
     places[where] = position
-    twice: list[tuple[int, str]] = []
+    faults: list[tuple[int, str]] = []
     if text[position] not in "{[":
-        return json.JSONDecoder().raw_decode(text, position)[1], twice
+        constant = re.compile("NaN|-?Infinity").match(text, position)
+        if constant:
+            faults.append((position, f"{constant.group()} is no JSON number"))
+        return json.JSONDecoder().raw_decode(text, position)[1], faults
     closing, names, count = "}" if text[position] == "{" else "]", set(), 0
     position = _blank(text, position + 1)
     while text[position] != closing:
@@ -162,16 +160,16 @@ def _walk(text: str, position: int, where: Path, places: dict[Path, int]) -> tup
             start = position
             step, position = scanstring(text, position + 1, True)
             if step in names:
-                twice.append((start, str(step)))
+                faults.append((start, f"the key {step!r} stands there twice"))
             names.add(step)
             position = _blank(text, _blank(text, position) + 1)  # over the colon
         position, below = _walk(text, position, (*where, step), places)
-        twice += below
+        faults += below
         count += 1
         position = _blank(text, position)
         if text[position] == ",":
             position = _blank(text, position + 1)
-    return position + 1, twice
+    return position + 1, faults
 
 
 # Writing

@@ -449,15 +449,15 @@ Pairs = list  # of (before, now)
 def _pair(before: list[_Spot], now: list[_Spot]) -> tuple[Pairs, list[_Spot], list[_Spot]]:
     """Find each card of ``before`` in ``now``; return pairs and what is left over on either side.
 
-    1. by UUID; 2. by serial, where a side has no UUID (another tool answered this time); 3. by serial in
-    one slot, where the UUIDs differ: a board whose tool writes the UUID another way, not another board;
+    1. by UUID; 2. by serial, where a side has no UUID (another tool answered this time); 3. by serial, slot
+    and address, where the UUIDs differ: a tool that writes the UUID another way, not another board;
     4. without any identity, by slot, and 5. by address: the best there is for such a card.
     """
     pairs: Pairs = []
     stages: list[tuple[Callable, Callable]] = [
         (lambda one: one.uuid, lambda old, new: True),
         (lambda one: one.serial, lambda old, new: not (old.uuid and new.uuid)),
-        (lambda one: one.serial and one.slot and (one.place, one.serial), lambda old, new: True),
+        (lambda one: one.serial and one.slot and (one.place, one.serial, one.address), lambda old, new: True),
         (lambda one: one.anonymous and one.slot and one.place, _models_agree),
         (lambda one: one.anonymous and one.address and (one.host, one.address), _models_agree),
     ]
@@ -673,9 +673,13 @@ def _tell_gone_and_new(gone: list, fresh: list, add: Callable) -> None:
         left = _boards([(old, None) for old, reason in gone if old.place == place and reason == GONE])
         came = _boards([(None, new) for new, reason in fresh if new.place == place and reason is None])
         if place[1] is not None:
-            while left and came:
-                old, new = left.pop(0), came.pop(0)
-                add("replaced", _difference([*old, *new]), place[0])
+            for old in list(left):
+                # Two chips of one board that differ are a lost and a found one, not another board.
+                new = next((board for board in came if not _one_serial(old, board)), None)
+                if new is not None:
+                    left.remove(old)
+                    came.remove(new)
+                    add("replaced", _difference([*old, *new]), place[0])
         for board in left:
             add("missing", _difference(board, reason=GONE), place[0])
         for board in came:
@@ -686,6 +690,10 @@ def _tell_gone_and_new(gone: list, fresh: list, add: Callable) -> None:
         for new, why in fresh:
             if new.place == place and why is not None:
                 add("new", _difference([(None, new)], reason=why), place[0])
+
+
+def _one_serial(old: Board, new: Board) -> bool:
+    return bool(old[0][0].serial) and old[0][0].serial == new[0][1].serial
 
 
 def _difference(board: Board, reason: str | None = None, fields: list[str] | None = None) -> Difference:
