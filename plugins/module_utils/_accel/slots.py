@@ -249,28 +249,26 @@ def build_record(observation: dict, host: str, at: str, previous: dict | None = 
                 shown.remove(spot)
                 silent.append(spot)
 
-    kept = list(shown)
+    # What did not answer is known by what its tool last said of it, else by its place.
+    known, earlier, _ = _pair(earlier, [spot for spot in silent if not spot.anonymous])
     for exact in (True, False):
-        for spot in [one for one in silent if one not in kept]:
-            match = _place_match(spot, earlier, exact)
-            if match is None and exact:
-                continue
-            if match is not None:
-                earlier = [one for one in earlier if one is not match]
-                told = {key: match.card.get(key) for key in ("serial", "uuid", "identity", "model", "firmware_version")}
-                spot.card.update({key: value for key, value in told.items() if value is not None})
-                if spot.slot is None:
-                    spot.slot = match.slot
-                    spot.card.update(slot_source=match.card.get("slot_source"))
-            kept.append(spot)
+        for spot in silent:
+            if spot.anonymous and not any(spot is one for _, one in known):
+                match = _place_match(spot, earlier, exact)
+                if match is not None:
+                    earlier = [one for one in earlier if one is not match]
+                    known.append((match, spot))
+    for before, spot in known:
+        _remember(spot, before)
 
-    stayed = {id(now) for before, now in pairs if before.slot == now.slot}
+    kept = [*shown, *silent]
+    stayed = {id(now) for before, now in [*pairs, *known] if before.slot == now.slot}
+    newcomers = [now for now in kept if id(now) not in stayed and (now.present or not now.anonymous)]
     for spot in earlier:
-        newcomers = [now for now in shown if now.slot == spot.slot and id(now) not in stayed]
-        taken_over = any(not spot.serial or now.serial != spot.serial for now in newcomers)
         if spot.slot is None and spot.anonymous:
             continue  # only an address was known of it, and addresses change: nothing to remember it by
-        if spot.slot is None or not taken_over:
+        others = [now for now in newcomers if now.slot == spot.slot and (not spot.serial or now.serial != spot.serial)]
+        if spot.slot is None or not others:
             kept.append(_Spot(host, spot.slot, dict(spot.card, present=False, state=GONE)))
 
     kept.sort(key=lambda spot: (_address_key(spot.card), str(spot.uuid or "")))
@@ -304,6 +302,16 @@ def _shown(host: str, entry: dict, state: str | None = None) -> _Spot:
         "state": state,
     }
     return _Spot(host, slot.get("label") or None, card)
+
+
+def _remember(spot: _Spot, before: _Spot) -> None:
+    """Fill in what is known from before of a card that does not answer."""
+    for key in ("serial", "uuid", "model", "firmware_version"):
+        spot.card[key] = spot.card.get(key) or before.card.get(key)
+    spot.card["identity"] = before.card.get("identity") or spot.card["identity"]
+    if spot.slot is None:
+        spot.slot = before.slot
+        spot.card["slot_source"] = before.card.get("slot_source")
 
 
 def _plain_address(entry: dict) -> str | None:

@@ -321,6 +321,19 @@ def test_a_lost_card_stays_with_its_last_serial(slot, state):
     assert told(built(*BOTH, previous=body)) == told(built(*BOTH))
 
 
+def test_what_the_tool_last_said_of_a_lost_card_counts_more_than_its_place():
+    last = {**silent("SXM2", B), "serial": "S9", "uuid": "U9"}
+    assert told(built(unanswered=[last])) == {"SXM2": [("S9", "U9", B, "lost")]}
+    # It is not the card that was known there, so that one is forgotten, as with any other successor ...
+    assert told(built(BOTH[0], unanswered=[last], previous=built(*BOTH)))["SXM2"] == [("S9", "U9", B, "lost")]
+    # ... and one that was known elsewhere is not kept there.
+    moved = {**silent("SXM9", C), "serial": "S2", "uuid": None}
+    assert told(built(BOTH[0], unanswered=[moved], previous=built(*BOTH))) == {
+        "SXM1": [("S1", "U1", A, "ok")],
+        "SXM9": [("S2", "U2", C, "lost")],
+    }
+
+
 def test_a_lost_card_that_was_never_known_has_no_serial():
     assert told(built(unanswered=[silent("SXM2", B)])) == {"SXM2": [(None, None, B, "lost")]}
     assert told(built(unanswered=[silent(None, B)])) == {None: [(None, None, B, "lost")]}
