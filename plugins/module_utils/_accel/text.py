@@ -133,8 +133,7 @@ def plain(text: str) -> str:
 def excerpt(*parts: str | None, limit: int = 2000) -> str:
     """Return the raw text that is kept as evidence: joined, printable, head and tail when too long."""
     text = "\n".join(part.strip() for part in parts if part and part.strip())
-    text = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+    if len(text) > limit:
+        half = limit // 2
+        text = f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+    return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)

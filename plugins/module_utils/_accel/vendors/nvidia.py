@@ -78,6 +78,7 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 # Boards that sit in numbered sockets. On every other board NVML gives a module number too (all ten PCIe
 # cards of one recorded host say 1, two NVL cards say 4), which names no place.
 _SOCKETED = re.compile(r"SXM|HBM3|\b(?:H20|H200|H800|B200|B300|GB200|GB300)\b", re.IGNORECASE)
+_SUPERCHIP = re.compile(r"\bGB\d")
 _NOT_SOCKETED = re.compile(r"PCIe|\bNVL\b", re.IGNORECASE)
 
 # GT/s of the PCIe generations 1 to 7.
@@ -418,7 +419,7 @@ def slot_labels(devices: list[Device]) -> dict[str, str]:
     if len(set(numbers)) < len(numbers):
         return {}
     return {
-        device.pci_address or "": f"{'MODULE' if 'GB' in (device.model or '') else 'SXM'}{device.module_id}"
+        device.pci_address or "": f"{'MODULE' if _SUPERCHIP.search(device.model or '') else 'SXM'}{device.module_id}"
         for device in socketed
     }
 
@@ -485,7 +486,7 @@ class Nvidia(Vendor):
                 tool.state = TOOL_UNREADABLE
                 answer.errors.append(f"{tool.command}: {exc}")
             return False
-        tool.version = query.driver_version
+        tool.state, tool.version = TOOL_OK, query.driver_version
         self._add(answer, query)
         around = text.excerpt(query.notes, result.stderr)
         if around:
