@@ -5,9 +5,10 @@
 """AMD: amd-smi, then rocm-smi; what neither tells comes from sysfs (the probe's part).
 
 A healthy host costs two commands that run at the same time, ``amd-smi static --json`` and ``metric --json``.
-``list`` is asked only where ``static`` leaves out the addresses (some releases do) or fails, and then each
-card on its own, so that one sick card does not hide the others. The exit code of neither tool can be trusted
-(0 with the driver absent has been seen), so only what can be read counts.
+``list`` is asked only where ``static`` leaves out the addresses (some releases do) or fails. What failed for
+all is asked again for each card on its own (``-g``, by number or, where no number is known, by address), so
+that one sick card does not hide the others. The exit code of neither tool can be trusted (0 with the driver
+absent has been seen), so only what can be read counts.
 
 One card is one ``Device``. A card that is split (DPX, QPX, CPX) is listed once a partition; the partitions
 differ in the function number of the reported address, which PCI does not know, so entries are put together by
@@ -29,6 +30,7 @@ from ..model import (
     TOOL_ABSENT,
     TOOL_FAILED,
     TOOL_HUNG,
+    TOOL_OK,
     TOOL_UNREADABLE,
     Device,
     Driver,
@@ -500,61 +502,80 @@ def _ask_amd_smi(runner, known: list[str], timeout_seconds: float, answer: Answe
     answer.tools.append(tool)
     reading, live = read(static.stdout), read(metric.stdout)
     entries, metrics = reading.entries, live.entries
-    listing = Reading()
-    if not reading.whole or any(_reported(entry) is None for entry in entries.values()):
-        listed = runner.run([path, "list", "--json"], timeout_seconds)
-        listing = read(listed.stdout)
-        if not reading.whole and not listing.entries:
-            _judge_failure(tool, static, listed)
-            return
-        for index, row in listing.entries.items():
+    if not reading.whole:
+        _judge_failure(tool, static)
+        if tool.reason:
+            return  # the driver says so for every card
+    addressed = all(_reported(entry) for entry in entries.values())
+    if not static.hung and not (reading.whole and addressed):
+        # ``list`` would hang where ``static`` did.
+        listed = read(runner.run([path, "list", "--json"], timeout_seconds).stdout)
+        for index, row in listed.entries.items():
             entries[index] = {**row, **entries.get(index, {})}  # what ``static`` told stays
-    if not entries:  # the tool works and says that there is none
+    if reading.whole and not entries:  # the tool works and says that there is none
         tool.reason, answer.count = "no_devices", 0
         tool.excerpt = text.excerpt(static.stdout, static.stderr)
         return
-    # What failed as a whole is asked card by card, so that only the sick one stays unknown.
-    heads = _heads(entries, known)
     hung: dict[str, str] = {}
     if not reading.whole:
         answer.errors.append(f"{static.command} failed, each card was asked on its own: {_said(static)}")
+        heads = _heads(entries, known) or {address: address for address in known}
         _ask_each(runner, path, "static", heads, entries, timeout_seconds, answer, hung)
+    if not entries and not hung:
+        return
     if not live.entries:
         answer.errors.append(f"{metric.command} failed, each card was asked on its own: {_said(metric)}")
-        rest = {card: index for card, index in heads.items() if card not in hung}
-        _ask_each(runner, path, "metric", rest, metrics, timeout_seconds, answer, hung)
+        heads = {card: head for card, head in _heads(entries, known).items() if card not in hung}
+        _ask_each(runner, path, "metric", heads, metrics, timeout_seconds, answer, hung)
     for found in devices(entries, metrics, known, f"amd-smi {tool.version or ''}".strip()):
         if (found.pci_address or f"gpu {found.index}") not in hung:
             answer.devices.append(found)
-    answer.count = len(answer.devices)
+        elif found.pci_address:
+            answer.last[found.pci_address] = found
+    if answer.devices:
+        answer.count = len(answer.devices)
     answer.hung.extend(card for card in hung if not card.startswith("gpu "))
-    tool.excerpt = text.excerpt(reading.around)
+    if reading.whole:
+        tool.excerpt = text.excerpt(reading.around)
     if hung:
         tool.state = TOOL_HUNG
-        tool.excerpt = text.excerpt(
-            *(f"{command}: no answer within {timeout_seconds:g} s" for command in hung.values())
-        )
+        lines = [f"{command}: no answer within {timeout_seconds:g} s" for command in hung.values()]
+        tool.excerpt = text.excerpt(tool.excerpt, *lines)
+    elif answer.devices:
+        tool.state = TOOL_OK
 
 
-def _heads(entries: dict[int, dict], known: list[str]) -> dict[str, int]:
+def _heads(entries: dict[int, dict], known: list[str]) -> dict[str, int | str]:
     """Return the number of the first entry of each card."""
-    heads: dict[str, int] = {}
+    heads: dict[str, int | str] = {}
     for index in sorted(entries):
         heads.setdefault(_card_of(entries[index], index, known), index)
     return heads
 
 
-def _ask_each(runner, path, what, heads, into, timeout_seconds, answer: Answer, hung: dict[str, str]) -> None:
-    """Ask one card at a time and add to ``into``; a card that hangs goes to ``hung`` with its command."""
-    commands = [[path, what, "-g", str(index), "--json"] for index in heads.values()]
-    for (card, index), result in zip(heads.items(), run_all(runner, commands, timeout_seconds)):
-        entry = read(result.stdout).entries.get(index)
+def _ask_each(
+    runner,
+    path: str,
+    what: str,
+    heads: dict[str, int | str],
+    into: dict[int, dict],
+    timeout_seconds: float,
+    answer: Answer,
+    hung: dict[str, str],
+) -> None:
+    """Ask for each card by its number or address; add to ``into``, a card that hangs to ``hung`` with its command."""
+    commands = [[path, what, "-g", str(head), "--json"] for head in heads.values()]
+    for (card, head), result in zip(heads.items(), run_all(runner, commands, timeout_seconds)):
+        told_of = read(result.stdout).entries
+        index = next(iter(told_of), None) if isinstance(head, str) else head
         if result.hung:
             hung[card] = result.command
-        elif entry is None:
+            answer.errors.append(f"{card}: {result.command}: no answer within {timeout_seconds:g} s")
+        elif index is None or index not in told_of:
             answer.errors.append(f"{card}: {result.command}: {_said(result)}")
         else:
-            into[index] = {**into.get(index, {}), **entry}
+            named = {"bdf": card} if isinstance(head, str) else {}
+            into[index] = {**named, **into.get(index, {}), **told_of[index]}
 
 
 def _ask_rocm_smi(runner, known: list[str], timeout_seconds: float, answer: Answer) -> None:
@@ -622,17 +643,15 @@ def _tool(name: str, path: str, runner, result) -> Tool:
     return Tool(name, vendor="amd", version=version[0] if version else None, rc=result.rc, command=result.command)
 
 
-def _judge_failure(tool: Tool, *results) -> None:
-    """Set the state of a tool of which nothing could be used, and keep what it said."""
-    said = "\n".join(part for result in results for part in (result.stdout, result.stderr))
+def _judge_failure(tool: Tool, result) -> None:
+    """Set the state of a tool of whose answer nothing can be used, and keep what it said."""
+    said = f"{result.stdout}\n{result.stderr}"
+    tool.excerpt = text.excerpt(result.stdout, result.stderr)
+    if result.hung:
+        tool.state = TOOL_HUNG
+        return
     tool.reason = next((reason for pattern, reason in _REASONS if pattern.search(said)), None)
-    tool.excerpt = text.excerpt(*(part for result in results for part in (result.stdout, result.stderr)))
-    if any(result.hung for result in results):
-        tool.state, tool.reason = TOOL_HUNG, None
-    elif tool.reason or results[-1].rc not in (0, None):
-        tool.state = TOOL_FAILED
-    else:
-        tool.state = TOOL_UNREADABLE
+    tool.state = TOOL_FAILED if tool.reason or result.rc else TOOL_UNREADABLE
 
 
 def _said(result) -> str:

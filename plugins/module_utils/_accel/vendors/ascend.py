@@ -4,11 +4,12 @@
 # This module util is PRIVATE to the collection: its names may change in any release.
 """Huawei Ascend: npu-smi, which speaks text only; without it the devices come from sysfs (the probe's part).
 
-What it costs on a healthy host: ``npu-smi info`` (the table), then, four at a time, ``info -t board -i N`` for each
-NPU and, where the table has no column with the device number, ``info -m``: 10 commands for 8 NPUs with one chip each.
+What it costs on a healthy host: ``npu-smi info`` (the table), then, all at the same time, ``info -t board -i N`` for
+each NPU and, where the table has no column with the device number, ``info -m``: 10 commands for 8 NPUs with one chip.
 A chip's own number (``-t board -i N -c C``) is asked only where the board's serial does not tell its chips apart:
 several chips, or no serial. When the table cannot be used, ``info -l`` names the NPUs and ``-t health`` gives their
-state. One NPU that refuses or hangs never hides the others.
+state. One NPU that refuses or hangs never hides the others: where one hangs, table and list often do too, so the
+numbers of the device nodes are tried as NPU ids (they are equal on servers with one chip an NPU).
 
 Words: a *card* is an NPU id, a *chip* two rows of the table. One ``Device`` is one PCI function: two chips with two
 Bus-Ids (910C, 310) are two devices that share a serial, two chips with one Bus-Id (310P duo) are one device with two
@@ -419,16 +420,20 @@ class _Query:
             if tool.reason:
                 return  # the driver says so for every NPU
             table = Table(TOOL_OK, tool_version=table.tool_version, driver_version=table.driver_version)
-        seen = list(dict.fromkeys(chip.npu for chip in table.chips))
-        unseen = self._unseen(seen) if len(devices(table, {}, {}, "")) < len(self.known) or not usable else []
-        if not seen and not unseen:
-            return
-        self._ask_boards(table, seen, unseen)
+        if info.hung:
+            self._ask_boards(table, [], self._node_numbers(), guessed=True)
+        else:
+            self._ask_boards(table, list(dict.fromkeys(chip.npu for chip in table.chips)), [])
+        if len(self._addresses(table)) + len(self.hung) < max(1, len(self.known)):
+            self._ask_boards(table, [], self._listed(table))
         self._ask_dies(table)
         self._name_hung(table)
-        table.chips = [chip for chip in table.chips if chip.npu not in self.hung]
         answer = self.answer
-        answer.devices = devices(table, self.boards, self.dies, f"npu-smi {table.tool_version or ''}".strip())
+        for device in devices(table, self.boards, self.dies, f"npu-smi {table.tool_version or ''}".strip()):
+            if device.module_id not in self.hung:
+                answer.devices.append(device)
+            elif device.pci_address:
+                answer.last[device.pci_address] = device
         if answer.devices:
             answer.count = len(answer.devices)
         if not usable and answer.count and answer.count >= len(self.known):
@@ -443,37 +448,51 @@ class _Query:
     def _run(self, *arguments: str):
         return self.runner.run([self.path, *arguments], self.timeout)
 
-    def _unseen(self, seen: list[int]) -> list[int]:
-        """Return the NPUs that ``info -l`` knows and the table does not show."""
+    def _addresses(self, table: Table) -> set[str]:
+        """Return the addresses of the chips that are known so far."""
+        boards = {npu: _address(board.get("PCIe Bus Info")) for npu, board in self.boards.items()}
+        return {address for address in (chip.bdf or boards.get(chip.npu) for chip in table.chips) if address}
+
+    def _node_numbers(self) -> list[int]:
+        found = (re.search(r"davinci(\d+)$", path) for path in self.runner.glob("/dev/davinci[0-9]*"))
+        return sorted(int(match[1]) for match in found if match)
+
+    def _listed(self, table: Table) -> list[int]:
+        """Return the NPUs that ``info -l`` knows and that have not been asked yet."""
         listed = self._run("info", "-l")
         if listed.hung:
             self.answer.errors.append(f"{listed.command}: no answer within {self.timeout:g} s")
-        return [npu for npu in read_list(_whole_lines(listed.stdout)) if npu not in seen]
+        asked = {chip.npu for chip in table.chips} | set(self.hung)
+        return [npu for npu in read_list(_whole_lines(listed.stdout)) if npu not in asked]
 
-    def _ask_boards(self, table: Table, seen: list[int], unseen: list[int]) -> None:
-        """Ask the boards, the device numbers where the table has none, and the health of NPUs it does not show."""
-        commands: list[list[str]] = [[self.path, "info", "-t", "board", "-i", str(npu)] for npu in [*seen, *unseen]]
+    def _ask_boards(self, table: Table, seen: list[int], unseen: list[int], guessed: bool = False) -> None:
+        """Ask the boards of NPUs, the health of those that the table does not show, and the device numbers.
+
+        ``guessed`` ids need not exist, so that a refusal is no error.
+        """
+        npus = [*seen, *unseen]
+        commands: list[list[str]] = [[self.path, "info", "-t", "board", "-i", str(npu)] for npu in npus]
         commands += [[self.path, "info", "-t", "health", "-i", str(npu)] for npu in unseen]
-        mapped = any(chip.phy_id is None for chip in table.chips) or bool(unseen)
+        mapped = bool(unseen) or any(chip.phy_id is None for chip in table.chips)
         if mapped:
             commands.append([self.path, "info", "-m"])
         results = run_all(self.runner, commands, self.timeout)
         numbers = read_map(_whole_lines(results.pop().stdout)) if mapped else {}
-        health = dict(zip(unseen, results[len(seen) + len(unseen) :]))
-        for npu, result in zip([*seen, *unseen], results):
-            fields = self._fields(npu, result)
+        boards, health = results[: len(npus)], results[len(npus) :]
+        for npu, result in zip(npus, boards):
+            fields = self._fields(npu, result, guessed)
             if fields:
                 self.boards[npu] = fields
-        for npu in unseen:
-            board = self.boards.get(npu)
-            if board is None:
+        for npu, result in zip(unseen, health):
+            if npu not in self.boards:
                 continue
-            if health[npu].hung:
-                self._fields(npu, health[npu])
-            words = read_health(_whole_lines(health[npu].stdout))
-            for chip in range(max(text.integer(board.get("Chip Count")) or 1, len(words))):
-                row = Chip(npu, chip, name=_chip_name(board), health=words[chip] if chip < len(words) else "")
-                table.chips.append(row)
+            if result.hung:
+                self._fields(npu, result)
+            words = read_health(_whole_lines(result.stdout))
+            count = text.integer(self.boards[npu].get("Chip Count")) or 1
+            for chip in range(max(count, len(words))):
+                name, word = _chip_name(self.boards[npu]), words[chip] if chip < len(words) else ""
+                table.chips.append(Chip(npu, chip, name=name, health=word))
         for row in table.chips:
             if row.phy_id is None:
                 row.phy_id = numbers.get((row.npu, row.chip))
@@ -502,17 +521,15 @@ class _Query:
 
     def _name_hung(self, table: Table) -> None:
         """Put the addresses of the NPUs that hang into the answer."""
-        places = [
-            (chip.npu, chip.bdf or _address(self.boards.get(chip.npu, {}).get("PCIe Bus Info"))) for chip in table.chips
-        ]
-        named = {npu: address for npu, address in places if npu in self.hung}
-        self.answer.hung = list(dict.fromkeys(address for npu, address in places if npu in named and address))
+        boards = {npu: _address(board.get("PCIe Bus Info")) for npu, board in self.boards.items()}
+        places = [(chip.npu, chip.bdf or boards.get(chip.npu)) for chip in table.chips if chip.npu in self.hung]
+        self.answer.hung = list(dict.fromkeys(address for _, address in places if address))
         # One without any row has the address that is left over, where only one reading is possible.
-        left = [address for address in self.known if address not in {address for _, address in places}]
-        if len(left) == len([npu for npu in self.hung if npu not in named]):
+        left = [address for address in self.known if address not in self._addresses(table)]
+        if len(left) == len(set(self.hung) - {npu for npu, _ in places}):
             self.answer.hung += left
 
-    def _fields(self, npu: int, result) -> dict[str, str]:
+    def _fields(self, npu: int, result, guessed: bool = False) -> dict[str, str]:
         """Return the fields of a board or chip; none, and an error, when it hangs or refuses."""
         fields = read_fields(_whole_lines(result.stdout))
         if result.hung:
@@ -520,6 +537,8 @@ class _Query:
             self.answer.errors.append(f"NPU {npu}: {result.command}: no answer within {self.timeout:g} s")
             return {}
         if "NPU ID" not in fields:
+            if guessed:
+                return {}
             said = text.excerpt(result.stdout, result.stderr, limit=300) or f"rc {result.rc}, nothing printed"
             self.answer.errors.append(f"NPU {npu}: {result.command}: {said}")
             return {}

@@ -47,6 +47,11 @@ def mi300x(**changes) -> dict:
     return answers
 
 
+def alone(what: str, answer, addresses=MI300X) -> dict:
+    """Return one answer to the question for each card by its address."""
+    return {("amd-smi", what, "-g", address, "--json"): answer for address in addresses}
+
+
 def ask(answers: dict, addresses=MI300X, files=None, **more):
     runner = RecordedRunner(answers, files, **more)
     functions = [Function(address, vendor="1002", device="74a1", pci_class="120000") for address in addresses]
@@ -376,26 +381,51 @@ def test_library_error_of_static_is_asked_card_by_card():
 
 
 def test_one_hung_card_is_named_and_the_others_answer():
-    listing = [{"gpu": n, "bdf": bdf} for n, bdf in enumerate(MI300X)]
+    # Where one card hangs, everything that asks for all of them does.
     answers = {
-        **mi300x(static=HANG, metric=HANG, list=(0, json.dumps(listing), "")),
-        **each("static", json.loads(own("amd-smi_static_list-root_2xMI300X.json"))),
+        **mi300x(static=HANG, metric=HANG, list=HANG),
+        **alone("static", (0, json.dumps(json.loads(own("amd-smi_static_list-root_2xMI300X.json"))[:1]), "")),
         **each("metric", json.loads(own("amd-smi_metric_list-root_2xMI300X.json"))),
     }
-    answers["amd-smi", "static", "-g", "1", "--json"] = HANG
+    answers["amd-smi", "static", "-g", "0000:c6:00.0", "--json"] = HANG
     answer, runner = ask(answers)
     assert answer.hung == ["0000:c6:00.0"]
     assert (answer.count, [one.serial for one in answer.devices]) == (1, ["692406A10311"])
     assert answer.devices[0].health.state == "ok"
     assert (answer.tools[0].state, len(answer.tools)) == ("hung", 1)
+    assert "static -g 0000:c6:00.0 --json: no answer within 10 s" in answer.tools[0].excerpt
     assert ("amd-smi", "metric", "-g", "1", "--json") not in runner.calls  # it would only hang once more
 
 
+def test_card_that_hangs_on_its_live_values_keeps_what_it_told_before():
+    answers = {**mi300x(metric=HANG), **each("metric", json.loads(own("amd-smi_metric_list-root_2xMI300X.json")))}
+    answers["amd-smi", "metric", "-g", "1", "--json"] = HANG
+    answer, _ = ask(answers)
+    assert (answer.count, answer.hung) == (1, ["0000:c6:00.0"])
+    assert answer.last["0000:c6:00.0"].serial == "692406A10298"
+
+
+def test_static_and_list_fail_but_each_card_answers():
+    static = json.loads(own("amd-smi_static_list-root_2xMI300X.json"))
+    for entry in static:
+        del entry["bus"]["bdf"]  # then the address is the one that was asked for
+    answers = mi300x(static=(1, "", UNEXPECTED), list=(1, "", UNEXPECTED))
+    for address, entry in zip(MI300X, static):
+        answers.update(alone("static", (0, json.dumps({"gpu_data": [entry]}), ""), [address]))
+    answer, _ = ask(answers)
+    assert [(one.pci_address, one.index, one.serial) for one in answer.devices] == [
+        ("0000:05:00.0", 0, "692406A10311"),
+        ("0000:c6:00.0", 1, "692406A10298"),
+    ]
+    assert answer.tools[0].state == "ok"
+    assert "AMDSMI_STATUS_UNEXPECTED_DATA" in answer.tools[0].excerpt
+
+
 def test_everything_hangs():
-    answer, runner = ask({STATIC: HANG, METRIC: HANG, LIST: HANG, ROCM: HANG})
-    assert (answer.count, answer.devices) == (None, [])
+    answer, runner = ask({STATIC: HANG, METRIC: HANG, LIST: HANG, ROCM: HANG, **alone("static", HANG)})
+    assert (answer.count, answer.devices, answer.hung) == (None, [], list(MI300X))
     assert [(tool.name, tool.state) for tool in answer.tools] == [("amd-smi", "hung")]
-    assert len(runner.calls) == 3
+    assert len(runner.calls) == 4  # two at a time: two time limits in all
 
 
 @pytest.mark.parametrize("rc", [0, 255])
@@ -450,9 +480,10 @@ def test_rocm_smi_where_amd_smi_is_absent():
 
 
 def test_rocm_smi_with_a_warning_before_and_a_silent_card():
-    answers = {STATIC: (1, "oops", ""), METRIC: (1, "oops", ""), LIST: (1, "oops", "")}
+    addresses = ("0000:63:00.0", "0000:64:00.0")
+    answers = dict.fromkeys([STATIC, METRIC, LIST, *alone("static", None, addresses)], (1, "oops", ""))
     answers[ROCM] = (0, own("rocm-smi_62_2xMI210_warning.txt"), "")
-    answer, _ = ask(answers, ("0000:63:00.0", "0000:64:00.0"))
+    answer, _ = ask(answers, addresses)
     assert [(tool.name, tool.state) for tool in answer.tools] == [("amd-smi", "failed"), ("rocm-smi", "ok")]
     assert "low-power state" in answer.tools[1].excerpt
     assert [(one.model, one.serial, one.health.state) for one in answer.devices] == [
@@ -526,7 +557,7 @@ GARBAGE = {
 @pytest.mark.parametrize("name", GARBAGE)
 def test_garbage_is_no_answer_and_kept(name):
     junk = GARBAGE[name]
-    answer, _ = ask(dict.fromkeys([STATIC, METRIC, LIST, ROCM], (0, junk, "")))
+    answer, _ = ask(dict.fromkeys([STATIC, METRIC, LIST, ROCM, *alone("static", None)], (0, junk, "")))
     assert (answer.count, answer.devices) == (None, [])
     assert [(tool.name, tool.state) for tool in answer.tools] == [("amd-smi", "unreadable"), ("rocm-smi", "unreadable")]
     if junk.strip("\0 \n"):
@@ -568,7 +599,7 @@ def test_wrong_types_are_no_traceback_and_never_healthy(entry):
 def test_json_that_was_cut_off_is_unreadable(name):
     whole = own(name).rstrip()
     for end in range(0, len(whole), 40):
-        answer, _ = ask(dict.fromkeys([STATIC, METRIC, LIST, ROCM], (0, whole[:end], "")))
+        answer, _ = ask(dict.fromkeys([STATIC, METRIC, LIST, ROCM, *alone("static", None)], (0, whole[:end], "")))
         assert (answer.count, answer.devices) == (None, []), end
         assert {tool.state for tool in answer.tools} == {"unreadable"}, end
         if end:
@@ -579,7 +610,6 @@ def test_cut_metric_is_no_health():
     whole = own("amd-smi_metric_list-root_2xMI300X.json").rstrip()
     for end in range(0, len(whole), 40):
         cut = (0, whole[:end], "")
-        alone = {("amd-smi", "metric", "-g", str(gpu), "--json"): cut for gpu in (0, 1)}
-        answer, _ = ask({**mi300x(metric=cut), **alone})
+        answer, _ = ask({**mi300x(metric=cut), **alone("metric", cut, ["0", "1"])})
         assert answer.count == 2
         assert {one.health.state for one in answer.devices} == {"unknown"}, end

@@ -397,21 +397,47 @@ def test_one_hung_npu_is_named_and_the_others_answer():
     assert "board -i 5: no answer within 10 s" in answer.tools[0].excerpt
 
 
-def test_hung_table_is_made_up_for_by_the_boards():
-    answer, _ = ask(answers(info=HANG, **{"info_-t_board_-i_5": HANG}))
+NODES = {f"/dev/davinci{number}": "" for number in range(8)}
+
+
+@pytest.mark.parametrize("files", [NODES, {}], ids=["device nodes", "list only"])
+def test_hung_table_is_made_up_for_by_the_boards(files):
+    hangs = {"info": HANG, "info_-m": HANG, "info_-t_board_-i_5": HANG, "info_-t_health_-i_5": HANG}
+    if files:
+        hangs["info_-l"] = HANG
+    answer, runner = ask(answers(**hangs), files=files)
     # Seven boards told their addresses; the eighth is the one that is left.
     assert answer.hung == ["0000:02:00.0"]
     assert answer.count == 7
     assert answer.tools[0].state == "hung"
     assert {device.health.state for device in answer.devices} == {"ok"}
-    assert answer.devices[1].serial == "102423080012"
-    assert answer.devices[1].index == 1
+    assert [device.serial for device in answer.devices][:2] == ["102423080011", "102423080012"]
+    # Where nodes name the NPUs, the list, which would hang too, is not waited for.
+    assert (("npu-smi", "info", "-l") in runner.calls) == (not files)
+
+
+def test_node_numbers_that_are_no_npu_ids_are_no_errors():
+    told = answers(info=HANG, **{"info_-l": "\tTotal Count : 1\n\tNPU ID : 2944\n"})
+    for what in ("board", "health"):
+        told["npu-smi", "info", "-t", what, "-i", "0"] = (1, "This device does not exist.\n", "")
+        told["npu-smi", "info", "-t", what, "-i", "2944"] = (0, "", "")
+    told["npu-smi", "info", "-t", "board", "-i", "2944"] = (
+        0,
+        board(0, "S1").replace("ID                         : 0", "ID                         : 2944"),
+        "",
+    )
+    answer, _ = ask(told, ["c1"], {"/dev/davinci0": ""})
+    assert [(one.serial, one.module_id, one.health.state) for one in answer.devices] == [("S1", 2944, "unknown")]
+    assert not any("does not exist" in error for error in answer.errors)
 
 
 def test_everything_hangs():
-    answer, runner = ask(dict.fromkeys(answers(), HANG))
+    answer, runner = ask(dict.fromkeys(answers(), HANG), files=NODES)
     assert (answer.count, answer.devices, answer.tools[0].state) == (None, [], "hung")
-    assert len(runner.calls) == 2  # two time limits, not one a card
+    assert answer.hung == [f"0000:{bus}:00.0" for bus in BUSES]
+    assert ("npu-smi", "info", "-l") not in runner.calls
+    answer, runner = ask(dict.fromkeys(answers(), HANG))
+    assert (answer.count, answer.hung, len(runner.calls)) == (None, [], 2)  # nothing names an NPU
 
 
 def test_unreadable_table_is_made_up_for_by_list_board_and_health():
@@ -469,6 +495,11 @@ def test_two_functions_of_one_npu_are_two_devices_told_apart_by_their_dies():
     told["npu-smi", "info", "-t", "board", "-i", "1", "-c", "0"] = HANG
     answer, _ = ask(told, ["9d", "9f", "99", "9b"])
     assert (answer.count, answer.hung) == (2, ["0000:99:00.0", "0000:9b:00.0"])
+    # What it told before it hung stays known.
+    assert {address: device.serial for address, device in answer.last.items()} == {
+        "0000:99:00.0": "102500000001",
+        "0000:9b:00.0": "102500000001",
+    }
 
 
 def test_board_without_serial_is_told_by_its_die():
