@@ -75,7 +75,7 @@ def load(
     except FileNotFoundError:
         return None
     except OSError as exc:
-        raise RecordError(f"{path} cannot be read: {exc.strerror}.") from exc
+        raise RecordError(f"{path} cannot be read: {_reason(exc)}.") from exc
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as exc:
@@ -307,7 +307,7 @@ def read_history(path: str) -> list[dict]:
     except FileNotFoundError:
         return []
     except OSError as exc:
-        raise RecordError(f"{path} cannot be read: {exc.strerror}.") from exc
+        raise RecordError(f"{path} cannot be read: {_reason(exc)}.") from exc
     events = []
     for number, line in enumerate(lines, 1):
         if not line.strip():

@@ -157,7 +157,7 @@ def test_damage_of_a_power_cut_or_an_editor_is_refused(file, raw, says):
 
 
 def test_a_directory_in_the_place_of_a_record_is_refused(tmp_path):
-    with pytest.raises(record.RecordError, match="cannot be read: Is a directory"):
+    with pytest.raises(record.RecordError, match="cannot be read: there is a directory of that name"):
         record.load(str(tmp_path))
 
 
