@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # This module util is PRIVATE to the collection: its names may change in any release.
-"""Ask several commands at the same time: one that hangs costs its time limit once, not once a card."""
+"""Commands of vendor tools, several at the same time: one that hangs costs its time limit once, not once a card."""
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 from .runner import Result
@@ -20,3 +21,8 @@ def run_all(runner, commands: list[list[str]], timeout_seconds: float, limit: in
         return [runner.run(argv, timeout_seconds) for argv in commands]
     with ThreadPoolExecutor(max_workers=min(limit, len(commands))) as pool:
         return list(pool.map(lambda argv: runner.run(argv, timeout_seconds), commands))
+
+
+def command_of(result: Result) -> str:
+    """Return the command as a person would type it, without the folder that the tool was found in."""
+    return " ".join([os.path.basename(result.argv[0]), *result.argv[1:]])

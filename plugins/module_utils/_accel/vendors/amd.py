@@ -38,7 +38,7 @@ from ..model import (
     Link,
     Tool,
 )
-from ..parallel import run_all
+from ..parallel import command_of, run_all
 from .base import Answer, Vendor
 
 ROCM_SMI_OPTIONS = (
@@ -503,7 +503,7 @@ def _ask_amd_smi(runner, known: list[str], timeout_seconds: float, answer: Answe
     reading, live = read(static.stdout), read(metric.stdout)
     entries, metrics = reading.entries, live.entries
     if not reading.whole:
-        _judge_failure(tool, static)
+        _judge_failure(answer, tool, static)
         if tool.reason:
             return  # the driver says so for every card
     addressed = all(_reported(entry) for entry in entries.values())
@@ -518,13 +518,12 @@ def _ask_amd_smi(runner, known: list[str], timeout_seconds: float, answer: Answe
         return
     hung: dict[str, str] = {}
     if not reading.whole:
-        answer.errors.append(f"{static.command} failed, each card was asked on its own: {_said(static)}")
         heads = _heads(entries, known) or {address: address for address in known}
         _ask_each(runner, path, "static", heads, entries, timeout_seconds, answer, hung)
     if not entries and not hung:
         return
     if not live.entries:
-        answer.errors.append(f"{metric.command} failed, each card was asked on its own: {_said(metric)}")
+        answer.errors.append(f"{command_of(metric)} failed, each card was asked on its own: {_said(metric)}")
         heads = {card: head for card, head in _heads(entries, known).items() if card not in hung}
         _ask_each(runner, path, "metric", heads, metrics, timeout_seconds, answer, hung)
     for found in devices(entries, metrics, known, f"amd-smi {tool.version or ''}".strip()):
@@ -569,10 +568,10 @@ def _ask_each(
         told_of = read(result.stdout).entries
         index = next(iter(told_of), None) if isinstance(head, str) else head
         if result.hung:
-            hung[card] = result.command
-            answer.errors.append(f"{card}: {result.command}: no answer within {timeout_seconds:g} s")
+            hung[card] = command_of(result)
+            answer.errors.append(f"{card}: {command_of(result)}: no answer within {timeout_seconds:g} s")
         elif index is None or index not in told_of:
-            answer.errors.append(f"{card}: {result.command}: {_said(result)}")
+            answer.errors.append(f"{card}: {command_of(result)}: {_said(result)}")
         else:
             named = {"bdf": card} if isinstance(head, str) else {}
             into[index] = {**named, **into.get(index, {}), **told_of[index]}
@@ -588,7 +587,7 @@ def _ask_rocm_smi(runner, known: list[str], timeout_seconds: float, answer: Answ
     answer.tools.append(tool)
     reading = read_rocm(result.stdout)
     if result.hung or not reading.entries:
-        _judge_failure(tool, result)
+        _judge_failure(answer, tool, result)
         return
     for index, entry in reading.entries.items():
         entry["ecc"] = _error_counts(runner, _card_of(entry, index, known))
@@ -640,13 +639,14 @@ def _tool(name: str, path: str, runner, result) -> Tool:
     root = re.match(r"^(.*/rocm[^/]*)/", runner.realpath(path))
     release = runner.read((root[1] if root else "/opt/rocm") + "/.info/version")
     version = re.match(r"\d[\w.]*", release or "")
-    return Tool(name, vendor="amd", version=version[0] if version else None, rc=result.rc, command=result.command)
+    return Tool(name, vendor="amd", version=version[0] if version else None, rc=result.rc, command=command_of(result))
 
 
-def _judge_failure(tool: Tool, result) -> None:
+def _judge_failure(answer: Answer, tool: Tool, result) -> None:
     """Set the state of a tool of whose answer nothing can be used, and keep what it said."""
     said = f"{result.stdout}\n{result.stderr}"
     tool.excerpt = text.excerpt(result.stdout, result.stderr)
+    answer.errors.append(f"{tool.command}: {_said(result)}")
     if result.hung:
         tool.state = TOOL_HUNG
         return

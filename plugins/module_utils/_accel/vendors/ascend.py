@@ -39,7 +39,7 @@ from ..model import (
     Link,
     Tool,
 )
-from ..parallel import run_all
+from ..parallel import command_of, run_all
 from .base import Answer, Vendor
 
 VERSION_FILE = "/usr/local/Ascend/driver/version.info"
@@ -408,7 +408,7 @@ class _Query:
         """Ask for the table, then for what it does not tell."""
         info = self._run("info")
         table = read_table(info.stdout + "\n" + info.stderr)
-        tool = Tool("npu-smi", vendor="ascend", version=table.tool_version, rc=info.rc, command=info.command)
+        tool = Tool("npu-smi", vendor="ascend", version=table.tool_version, rc=info.rc, command=command_of(info))
         self.answer.tools.append(tool)
         usable = table.state == TOOL_OK and not info.hung
         if usable and not table.chips:
@@ -416,7 +416,7 @@ class _Query:
             tool.excerpt = text.excerpt(info.stdout, info.stderr)
             return
         if not usable:
-            _judge_failure(tool, table, info)
+            _judge_failure(self.answer, tool, table, info)
             if tool.reason:
                 return  # the driver says so for every NPU
             table = Table(TOOL_OK, tool_version=table.tool_version, driver_version=table.driver_version)
@@ -438,7 +438,6 @@ class _Query:
             answer.count = len(answer.devices)
         if not usable and answer.count and answer.count >= len(self.known):
             # The boards made up for the table in full; its text stays as evidence.
-            answer.errors.append(f"{info.command}: {tool.state}, each NPU was asked on its own")
             tool.state = TOOL_OK
         answer.slot_labels = slot_labels(answer.devices, self.boards)
         if self.hung:
@@ -461,7 +460,7 @@ class _Query:
         """Return the NPUs that ``info -l`` knows and that have not been asked yet."""
         listed = self._run("info", "-l")
         if listed.hung:
-            self.answer.errors.append(f"{listed.command}: no answer within {self.timeout:g} s")
+            self.answer.errors.append(f"{command_of(listed)}: no answer within {self.timeout:g} s")
         asked = {chip.npu for chip in table.chips} | set(self.hung)
         return [npu for npu in read_list(_whole_lines(listed.stdout)) if npu not in asked]
 
@@ -533,14 +532,14 @@ class _Query:
         """Return the fields of a board or chip; none, and an error, when it hangs or refuses."""
         fields = read_fields(_whole_lines(result.stdout))
         if result.hung:
-            self.hung[npu] = result.command
-            self.answer.errors.append(f"NPU {npu}: {result.command}: no answer within {self.timeout:g} s")
+            self.hung[npu] = command_of(result)
+            self.answer.errors.append(f"NPU {npu}: {command_of(result)}: no answer within {self.timeout:g} s")
             return {}
         if "NPU ID" not in fields:
             if guessed:
                 return {}
             said = text.excerpt(result.stdout, result.stderr, limit=300) or f"rc {result.rc}, nothing printed"
-            self.answer.errors.append(f"NPU {npu}: {result.command}: {said}")
+            self.answer.errors.append(f"NPU {npu}: {command_of(result)}: {said}")
             return {}
         return fields
 
@@ -554,12 +553,13 @@ def _whole_lines(output: str) -> str:
     return output[: output.rfind("\n") + 1]
 
 
-def _judge_failure(tool: Tool, table: Table, result) -> None:
+def _judge_failure(answer: Answer, tool: Tool, table: Table, result) -> None:
     """Set the state of a tool whose table cannot be used, and keep what it said."""
     said = result.stdout + result.stderr
     tool.excerpt = text.excerpt(result.stdout, result.stderr)
     if result.hung:
         tool.state = TOOL_HUNG
+        answer.errors.append(f"{tool.command}: no answer in time")
         return
     if table.state not in (TOOL_OK, TOOL_UNREADABLE):
         tool.reason = table.state
@@ -567,3 +567,5 @@ def _judge_failure(tool: Tool, table: Table, result) -> None:
         tool.reason = "no_permission"
     failed = tool.reason or table.code is not None or result.rc
     tool.state = TOOL_FAILED if failed else TOOL_UNREADABLE
+    said = text.excerpt(said, limit=300) or f"rc {result.rc}, nothing printed"
+    answer.errors.append(f"{tool.command}: {tool.state}: {said}")
