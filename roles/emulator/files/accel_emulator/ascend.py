@@ -1,0 +1,186 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``npu-smi`` says of a host, rendered once when the state changes. The tool has text only.
+
+A card that is lost is missing from the table and the lists; asked by number it does not exist.
+"""
+
+from __future__ import annotations
+
+from .state import Card, Host, hexes
+
+_WORDS = {"ok": "OK", "warning": "Warning", "critical": "Critical"}
+# type: whether it needs a chip, or tells of each chip when none is named
+TYPES = ("board", "health", "memory", "usages", "power", "temp", "common", "product", "ecc")
+
+
+def render(host: Host) -> dict:
+    """Return everything the tool needs to answer, as plain data."""
+    return {
+        "driver": host.driver_version,
+        "tool": host.tool_version or host.driver_version,
+        "ready": host.driver_ready,
+        "cards": [
+            {
+                "npu": card.index,
+                "state": "lost" if card.lost else "hung" if card.hung else "ok",
+                "row": _row(card),
+                "list": _pairs(
+                    ("NPU ID", card.index),
+                    ("Product Name", card.part_number),
+                    ("Serial Number", card.serial),
+                    ("Chip Count", 1),
+                ),
+                # The board's own controller is listed like a chip.
+                "map": f"\t{card.index:<30} {0:<30} {card.index:<30} Ascend {card.model}\n"
+                f"\t{card.index:<30} {1:<30} {'-':<30} {'Mcu':<30}\n",
+                "types": _types(host, card),
+            }
+            for card in host.cards
+        ],
+    }
+
+
+def _pairs(*pairs: tuple[str, object]) -> str:
+    """Return lines as every section of the tool has them."""
+    return "".join(f"\t{name:<30} : {value}\n" for name, value in pairs)
+
+
+def _power(card: Card) -> str:
+    return f"{(card.power_watts * 0.9 if card.busy else 93.0) + card.index * 0.6:.1f}"
+
+
+def _temperature(card: Card) -> int:
+    return (56 if card.busy else 40) + card.index % 4
+
+
+def _used(card: Card) -> int:
+    return card.memory_mib * 4 // 5 if card.busy else 3310 + card.index
+
+
+def _row(card: Card) -> str:
+    """Return the two lines of a card in the table of ``npu-smi info``."""
+    health = _WORDS[card.health]
+    # The tool pads a word other than OK to a wider field, so that such a row is longer than the rule.
+    health = f"{health:<13}" if health == "OK" else f"{health:<18}"
+    load = 91 if card.busy else 0
+    pages, memory, used = f"{0:<4} / {0:<13}", f"{0:<4} / {0:<10}", f"{_used(card):<4} / {card.memory_mib:<13}"
+    return (
+        f"| {card.index:<5} {card.model:<19} | {health} | {_power(card):<11} {_temperature(card):<17} {pages} |\n"
+        f"| {0:<5} {'':<19} | {card.address.upper():<13} | {load:<11} {memory} {used} |\n"
+    )
+
+
+def _types(host: Host, card: Card) -> dict[str, list[str]]:
+    """Return each ``-t`` type: what is told of the card, and what of its one chip."""
+    vendor, device = card.pci_id.split(":")
+    sub_vendor, sub_device = card.subsystem.split(":")
+    npu, count, chip = ("NPU ID", card.index), ("Chip Count", 1), ("Chip ID", 0)
+    health, bad = _WORDS[card.health], card.health == "critical"
+    load = 91 if card.busy else 0
+    used = _used(card) * 100 // card.memory_mib
+    watts, celsius = _power(card), _temperature(card)
+    error, meaning = (
+        ("0x80E01801", "HBM double bit ECC error")
+        if bad
+        else (("0x80E18005", "HBM page isolation") if health != "OK" else ("NA", "NA"))
+    )
+    board = _pairs(
+        npu,
+        ("Product Name", card.part_number),
+        ("Model", "NA"),
+        ("Manufacturer", "Huawei"),
+        ("Serial Number", card.serial),
+        ("Software Version", host.driver_version),
+        ("Firmware Version", card.firmware_version),
+        ("Compatibility", "OK"),
+        ("Board ID", "0x65"),
+        ("PCB ID", "A"),
+        ("BOM ID", 1),
+        ("PCIe Bus Info", card.address.upper()),
+        ("Slot ID", 0),
+        ("Class ID", "NA"),
+        ("PCI Vendor ID", f"0x{vendor.upper()}"),
+        ("PCI Device ID", f"0x{device.upper()}"),
+        ("Subsystem Vendor ID", f"0x{sub_vendor.upper()}"),
+        ("Subsystem Device ID", f"0x{sub_device.upper()}"),
+        count,
+    )
+    second = hexes(40, "ndie", card.uuid).upper()
+    board_chip = _pairs(
+        npu,
+        chip,
+        ("Chip Type", "Ascend"),
+        ("Chip Name", card.model),
+        ("Chip Version", card.architecture),
+        ("Board ID", "0x65"),
+        ("PCB ID", "NA"),
+        ("BOM ID", 1),
+        ("VDie ID", card.uuid),
+        ("NDie ID", " ".join(second[at : at + 8] for at in range(0, 40, 8))),
+        ("Chip Position ID", 0),
+        ("PCIe Bus Info", card.address.upper()),
+        ("Firmware Version", card.firmware_version),
+    )
+    per_chip = {
+        "health": (("Health Status", health), ("Error Code", error), ("Error Information", meaning)),
+        "memory": (
+            ("DDR Capacity(MB)", 0),
+            ("DDR Clock Speed(MHz)", 0),
+            ("HBM Capacity(MB)", card.memory_mib),
+            ("HBM Clock Speed(MHz)", card.clocks_mhz[1]),
+            ("HBM Temperature(C)", celsius),
+            ("HBM Manufacturer ID", "0x56"),
+        ),
+        "usages": (
+            ("DDR Capacity(MB)", 0),
+            ("DDR Usage Rate(%)", 0),
+            ("DDR Hugepages Total(page)", 0),
+            ("DDR Hugepages Usage Rate(%)", 0),
+            ("HBM Capacity(MB)", card.memory_mib),
+            ("HBM Usage Rate(%)", used),
+            ("Aicore Usage Rate(%)", load),
+            ("Aivector Usage Rate(%)", load // 2),
+            ("Aicpu Usage Rate(%)", 0),
+            ("Ctrlcpu Usage Rate(%)", 6),
+            ("DDR Bandwidth Usage Rate(%)", 0),
+            ("HBM Bandwidth Usage Rate(%)", load // 2),
+            ("NPU Utilization(%)", load),
+            ("Aicube Usage Rate(%)", load),
+        ),
+        "power": (("NPU Real-time Power(W)", watts),),
+        "temp": (("NPU Temperature (C)", celsius),),
+        "common": (
+            ("Memory Usage Rate(%)", 0),
+            ("HBM Usage Rate(%)", used),
+            ("Aicore Usage Rate(%)", load),
+            ("Aicore Freq(MHZ)", card.clocks_mhz[0]),
+            ("Aicore curFreq(MHZ)", card.clocks_mhz[0] if card.busy else 800),
+            ("Aicore Count", 20),
+            ("Temperature(C)", celsius),
+            ("NPU Real-time Power(W)", watts),
+        ),
+        "product": (("Product Type", f"Atlas 800T A2 ({card.model})"),),
+        "ecc": (
+            ("HBM Single Bit Error Count", 0),
+            ("HBM Double Bit Error Count", 4 if bad else 0),
+            ("HBM Single Bit Isolated Pages Count", 1 if health == "Warning" else 0),
+            ("HBM Double Bit Isolated Pages Count", 4 if bad else 0),
+        ),
+    }
+    types = {"board": [board, board_chip]}
+    for name, pairs in per_chip.items():
+        # "common" begins a section with the chip, the other types end it with the chip.
+        section = _pairs(chip, *pairs) if name == "common" else _pairs(*pairs, chip)
+        types[name] = [_pairs(npu, count) + "\n" + section, _pairs(*pairs)]
+    return types
+
+
+def version_info(host: Host) -> str:
+    """Return ``/usr/local/Ascend/driver/version.info``."""
+    return (
+        f"Version={host.driver_version}\nascendhal_version=7.35.23\naicpu_version=1.0\ntdt_version=1.0\nlog_version=1.0\n"
+        "prof_version=2.0\ndvppkernels_version=1.1\ntsfw_version=1.0\nInnerversion=V100R001C21SPC002B216\n"
+        "compatible_version=[V100R001C19],[V100R001C20],[V100R001C21]\ncompatible_version_fw=[7.2.0,7.7.99]\n"
+    )

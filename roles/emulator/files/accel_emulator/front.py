@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What runs when a vendor tool is called. Kept short: a real tool is a compiled program and starts at once."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+
+ANSWERS = "/run/accel-emulator/answers"
+
+
+def main(tool: str) -> None:
+    """Answer as ``tool`` and leave."""
+    if tool == "nvidia-smi":
+        from .nvidia_smi import NO_DRIVER, answer
+    elif tool == "npu-smi":
+        from .npu_smi import NO_DRIVER, answer
+    elif tool == "amd-smi":
+        from .amd_smi import NO_DRIVER, answer
+    else:
+        from .amd_smi import ROCM_NO_DRIVER as NO_DRIVER
+        from .amd_smi import rocm_answer as answer
+    try:
+        with open(f"{ANSWERS}/{tool}", "rb") as handle:
+            data = marshal.load(handle)
+    except (OSError, ValueError, EOFError):
+        _leave(*NO_DRIVER)  # nothing was applied since the host started
+    rc, out, err = answer(data, sys.argv[1:])
+    if rc is None:
+        _hang()
+    _leave(rc, out, err)
+
+
+def _leave(rc: int, out: str, err: str) -> None:
+    for number, text in ((1, out), (2, err)):
+        content = text.encode()
+        try:
+            while content:
+                content = content[os.write(number, content) :]
+        except OSError:  # the reader went away
+            break
+    os._exit(rc)
+
+
+def _hang() -> None:
+    """Hang as a process does that waits for a sick device: only SIGKILL ends it."""
+    import signal
+    import time
+
+    for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(one, signal.SIG_IGN)
+    while True:
+        time.sleep(3600)

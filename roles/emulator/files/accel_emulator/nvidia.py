@@ -1,0 +1,768 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``nvidia-smi`` says of a host, rendered once when the state changes.
+
+One list of nodes a card gives the XML (``-q -x``) and the text (``-q``): a node is
+``(tag, label, value)``, value a text or a list of nodes; a tag or label of None leaves the node out of that form.
+"""
+
+from __future__ import annotations
+
+from . import models
+from .state import Card, Host
+
+NA = "N/A"
+GONE = "Requested functionality has been deprecated"
+_PCIE_GENERATION = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
+
+
+def render(host: Host) -> dict:
+    """Return everything the tool needs to answer, as plain data."""
+    branch = int(models.branch("nvidia", host.driver_version) or 0)
+    cuda, dtd, _library = models.NVIDIA_BRANCHES[str(branch)]
+    error = None
+    if host.library_version != host.driver_version:
+        # The library prints the two numbers of its branch only.
+        short = ".".join(host.library_version.split(".")[:2])
+        error = f"Failed to initialize NVML: Driver/library version mismatch\nNVML library version: {short}\n"
+    return {
+        "branch": branch,
+        "driver": host.driver_version,
+        "library": host.library_version,
+        "cuda": cuda,
+        "dtd": dtd,
+        "error": error,
+        "cards": [_card(host, card, branch) for card in host.cards],
+        "topology": topology(host),
+        "fields": list(_fields(host, host.cards[0], branch)),
+        "aliases": ALIASES,
+    }
+
+
+def _card(host: Host, card: Card, branch: int) -> dict:
+    nodes = describe(host, card, branch)
+    return {
+        "index": card.index,
+        "address": card.address,
+        "bus_id": _bus_id(card),
+        "uuid": card.uuid,
+        "serial": card.serial,
+        "state": "lost" if card.lost else "hung" if card.hung else "ok",
+        "xml": "".join(xml(nodes, 2)),
+        "text": list(text(nodes, 1, 55 if branch >= 580 else 42)),
+        "table": table_rows(card),
+        "csv": _fields(host, card, branch),
+        "list": f"GPU {card.index}: {card.model} (UUID: {card.uuid})\n",
+    }
+
+
+def _bus_id(card: Card) -> str:
+    domain, rest = card.address.split(":", 1)
+    return f"{domain.zfill(8)}:{rest}".upper()
+
+
+def xml(nodes: list, depth: int):
+    """Yield the lines of the XML form, indented with tabs as the tool does."""
+    pad = "\t" * depth
+    for tag, _label, value in nodes:
+        if tag is None:
+            continue
+        if isinstance(value, list):
+            yield f"{pad}<{tag}>\n"
+            yield from xml(value, depth + 1)
+            yield f"{pad}</{tag}>\n"
+        elif tag == "mig_devices":
+            yield f"{pad}<{tag}>\n{pad}\t{value}\n{pad}</{tag}>\n"
+        else:
+            yield f"{pad}<{tag}>{value}</{tag}>\n"
+
+
+def text(nodes: list, depth: int, column: int):
+    """Yield the lines of the text form; the colon stands in the same column on every level."""
+    pad = "    " * depth
+    for _tag, label, value in nodes:
+        if label is None:
+            continue
+        if isinstance(value, list):
+            if label:
+                yield f"{pad}{label}\n"
+            yield from text(value, depth + (1 if label else 0), column)
+        else:
+            yield f"{pad + label:<{column}}: {value}\n"
+
+
+def _readings(card: Card) -> dict:
+    """Return what changes with load."""
+    idle_clock = 345
+    graphics, memory = card.clocks_mhz
+    return {
+        "pstate": "P0" if card.busy else "P8",
+        "util": 97 if card.busy else 0,
+        "mem_util": 62 if card.busy else 0,
+        "used": card.memory_mib * 4 // 5 if card.busy else 1,
+        "temp": (61 if card.busy else 30) + card.index % 4,
+        "power": (card.power_watts * 0.92 if card.busy else 72.0) + card.index * 0.37,
+        "graphics": graphics if card.busy else idle_clock,
+        "memory": memory,
+        "video": 1545 if card.busy else 765,
+    }
+
+
+def _health(card: Card) -> dict:
+    """Return the counters that say how a card is.
+
+    warning: a row waits for its remapping, which the next reset does. critical: remapping failed, memory
+    errors go uncorrected.
+    """
+    bad, waits = card.health == "critical", card.health == "warning"
+    return {
+        "uncorrectable": 4 if bad else 0,
+        "remapped": 8 if bad else 1 if waits else 0,
+        "pending": "Yes" if waits else "No",
+        "failure": "Yes" if bad else "No",
+        "recovery": "Reboot" if bad else "Reset" if waits else "None",
+    }
+
+
+def describe(host: Host, card: Card, branch: int) -> list:
+    """Return the nodes of one card, in the order of the given driver branch."""
+    now, sick = _readings(card), _health(card)
+    total = card.memory_mib
+    reserved = 469
+    domain, bus, rest = card.address.split(":")
+    vendor, device = card.pci_id.upper().split(":")
+    sub_vendor, sub_device = card.subsystem.upper().split(":")
+    speed, fastest = _PCIE_GENERATION[card.speed_gts], _PCIE_GENERATION[card.link_speed_gts]
+    atomics = "FETCHADD_32 FETCHADD_64 SWAP_32 SWAP_64 CAS_32 CAS_64 "
+    atomic_nodes = [
+        ("atomic_caps_outbound", "Atomic Caps Outbound", atomics),
+        ("atomic_caps_inbound", "Atomic Caps Inbound", atomics),
+    ]
+    if branch < 570:
+        atomic_nodes.reverse()
+
+    def pair(tag: str, label: str, suffix: str, value: str) -> tuple:
+        return (tag, label, [(f"current_{suffix}", "Current", value), (f"pending_{suffix}", "Pending", value)])
+
+    def number(tag: str, label: str, value: str) -> tuple:
+        return (tag, None, value), (None, label, f"0x{value}")  # only the text form has the prefix
+
+    nodes: list = [
+        ("product_name", "Product Name", card.model),
+        ("product_brand", "Product Brand", "NVIDIA"),
+        ("product_architecture", "Product Architecture", card.architecture),
+        ("display_mode", "Display Mode", GONE if branch >= 580 else "Enabled"),
+    ]
+    if branch >= 580:
+        nodes.append(("display_attached", "Display Attached", "No"))
+    nodes += [
+        ("display_active", "Display Active", "Disabled"),
+        ("persistence_mode", "Persistence Mode", "Enabled"),
+        ("addressing_mode", "Addressing Mode", "None"),
+        pair("mig_mode", "MIG Mode", "mig", "Disabled"),
+        ("mig_devices", None, "None"),
+        ("accounting_mode", "Accounting Mode", "Disabled"),
+        ("accounting_mode_buffer_size", "Accounting Mode Buffer Size", "4000"),
+        pair("driver_model", "Driver Model", "dm", NA),
+        ("serial", "Serial Number", card.serial),
+        ("uuid", "GPU UUID", card.uuid),
+    ]
+    if branch >= 580:
+        nodes.append(("pdi", "GPU PDI", "0x" + card.uuid.replace("-", "")[3:19]))
+    nodes += [
+        ("minor_number", "Minor Number", str(card.index)),
+        ("vbios_version", "VBIOS Version", card.firmware_version),
+        ("multigpu_board", "MultiGPU Board", "No"),
+        ("board_id", "Board ID", f"0x{int(bus, 16) << 8:x}"),
+        ("board_part_number", "Board Part Number", card.part_number),
+        ("gpu_part_number", "GPU Part Number", f"{card.pci_id[5:].upper()}-885-A1"),
+        ("gpu_fru_part_number", "FRU Part Number", NA),
+    ]
+    if branch < 570:
+        nodes.append(("gpu_module_id", "Module ID", str(card.slot_number)))
+    else:
+        platform = [
+            ("chassis_serial_number", "Chassis Serial Number", NA),
+            ("slot_number", "Slot Number", NA),
+            ("tray_index", "Tray Index", NA),
+            ("host_id", "Host ID", NA),
+            ("peer_type", "Peer Type", NA),
+            ("module_id", "Module Id", str(card.slot_number)),
+        ]
+        if branch >= 580:
+            platform.append(("gpu_fabric_guid", "GPU Fabric GUID", NA))
+        nodes.append(("platformInfo", "Platform Info", platform))
+    nodes += [
+        (
+            "inforom_version",
+            "Inforom Version",
+            [
+                ("img_version", "Image Version", "G520.0200.00.05"),
+                ("oem_object", "OEM Object", "2.1"),
+                ("ecc_object", "ECC Object", "7.16"),
+                ("pwr_object", "Power Management Object", NA),
+            ],
+        ),
+        (
+            "inforom_bbx_flush",
+            "Inforom BBX Object Flush",
+            [("latest_timestamp", "Latest Timestamp", NA), ("latest_duration", "Latest Duration", NA)],
+        ),
+        pair("gpu_operation_mode", "GPU Operation Mode", "gom", NA),
+        ("c2c_mode", "GPU C2C Mode", "Disabled"),
+        (
+            "gpu_virtualization_mode",
+            "GPU Virtualization Mode",
+            [
+                ("virtualization_mode", "Virtualization Mode", "None"),
+                ("host_vgpu_mode", "Host VGPU Mode", NA),
+                ("vgpu_heterogeneous_mode", "vGPU Heterogeneous Mode", NA),
+            ],
+        ),
+    ]
+    if branch < 580:
+        answer = GONE if branch >= 570 else "No"
+        nodes.append(
+            (
+                "gpu_reset_status",
+                "GPU Reset Status",
+                [
+                    ("reset_required", "Reset Required", answer),
+                    ("drain_and_reset_recommended", "Drain and Reset Recommended", answer),
+                ],
+            )
+        )
+    if branch >= 570:
+        nodes.append(("gpu_recovery_action", "GPU Recovery Action", sick["recovery"]))
+    nodes += [
+        ("gsp_firmware_version", "GSP Firmware Version", host.driver_version),
+        ("ibmnpu", "IBMNPU", [("relaxed_ordering_mode", "Relaxed Ordering Mode", NA)]),
+        (
+            "pci",
+            "PCI",
+            [
+                *number("pci_bus", "Bus", bus.upper()),
+                *number("pci_device", "Device", rest.split(".")[0].upper()),
+                *number("pci_domain", "Domain", domain.upper()),
+                *number("pci_base_class", "Base Classcode", f"{card.pci_class >> 16:x}"),
+                *number("pci_sub_class", "Sub Classcode", f"{card.pci_class >> 8 & 0xFF:x}"),
+                *number("pci_device_id", "Device Id", device + vendor),
+                ("pci_bus_id", "Bus Id", _bus_id(card)),
+                *number("pci_sub_system_id", "Sub System Id", sub_device + sub_vendor),
+                (
+                    "pci_gpu_link_info",
+                    "GPU Link Info",
+                    [
+                        (
+                            "pcie_gen",
+                            "PCIe Generation",
+                            [
+                                ("max_link_gen", "Max", str(fastest)),
+                                ("current_link_gen", "Current", str(speed)),
+                                ("device_current_link_gen", "Device Current", str(speed)),
+                                ("max_device_link_gen", "Device Max", str(fastest)),
+                                ("max_host_link_gen", "Host Max", str(fastest)),
+                            ],
+                        ),
+                        (
+                            "link_widths",
+                            "Link Width",
+                            [
+                                ("max_link_width", "Max", f"{card.link_width}x"),
+                                ("current_link_width", "Current", f"{card.width}x"),
+                            ],
+                        ),
+                    ],
+                ),
+                (
+                    "pci_bridge_chip",
+                    "Bridge Chip",
+                    [("bridge_chip_type", "Type", NA), ("bridge_chip_fw", "Firmware", NA)],
+                ),
+                ("replay_counter", "Replays Since Reset", "0"),
+                ("replay_rollover_counter", "Replay Number Rollovers", "0"),
+                ("tx_util", "Tx Throughput", f"{420 + card.index * 13} KB/s"),
+                ("rx_util", "Rx Throughput", f"{380 + card.index * 11} KB/s"),
+                *atomic_nodes,
+            ],
+        ),
+        ("fan_speed", "Fan Speed", NA),
+        ("performance_state", "Performance State", now["pstate"]),
+        ("clocks_event_reasons", "Clocks Event Reasons", _event_reasons(card)),
+    ]
+    if branch >= 580:
+        counters = (
+            ("sw_power_cap", "SW Power Capping"),
+            ("sync_boost", "Sync Boost"),
+            ("sw_therm_slowdown", "SW Thermal Slowdown"),
+            ("hw_therm_slowdown", "HW Thermal Slowdown"),
+            ("hw_power_brake", "HW Power Braking"),
+        )
+        nodes.append(
+            (
+                "clocks_event_reasons_counters",
+                "Clocks Event Reasons Counters",
+                [(f"clocks_event_reasons_counters_{tag}", label, "0 us") for tag, label in counters],
+            )
+        )
+    nodes += [
+        ("sparse_operation_mode", "Sparse Operation Mode", "Disabled"),
+        (
+            "fb_memory_usage",
+            "FB Memory Usage",
+            [
+                ("total", "Total", f"{total} MiB"),
+                ("reserved", "Reserved", f"{reserved} MiB"),
+                ("used", "Used", f"{now['used']} MiB"),
+                ("free", "Free", f"{total - reserved - now['used'] + 1} MiB"),
+            ],
+        ),
+        (
+            "bar1_memory_usage",
+            "BAR1 Memory Usage",
+            [
+                ("total", "Total", f"{max(card.bars_mib)} MiB"),
+                ("used", "Used", "1 MiB"),
+                ("free", "Free", f"{max(card.bars_mib) - 1} MiB"),
+            ],
+        ),
+        (
+            "cc_protected_memory_usage",
+            "Conf Compute Protected Memory Usage",
+            [("total", "Total", "0 MiB"), ("used", "Used", "0 MiB"), ("free", "Free", "0 MiB")],
+        ),
+        ("compute_mode", "Compute Mode", "Default"),
+        (
+            "utilization",
+            "Utilization",
+            [
+                ("gpu_util", "GPU" if branch >= 580 else "Gpu", f"{now['util']} %"),
+                ("memory_util", "Memory", f"{now['mem_util']} %"),
+                ("encoder_util", "Encoder", "0 %"),
+                ("decoder_util", "Decoder", "0 %"),
+                ("jpeg_util", "JPEG", "0 %"),
+                ("ofa_util", "OFA", "0 %"),
+            ],
+        ),
+    ]
+    for tag, label in (("encoder_stats", "Encoder Stats"), ("fbc_stats", "FBC Stats")):
+        nodes.append(
+            (
+                tag,
+                label,
+                [
+                    ("session_count", "Active Sessions", "0"),
+                    ("average_fps", "Average FPS", "0"),
+                    ("average_latency", "Average Latency", "0"),
+                ],
+            )
+        )
+    if branch >= 570:
+        nodes.append(pair("dram_encryption_mode", "DRAM Encryption Mode", "dram_encryption", NA))
+    nodes += [
+        pair("ecc_mode", "ECC Mode", "ecc", "Enabled"),
+        ("ecc_errors", "ECC Errors", _ecc(sick, branch)),
+        (
+            "retired_pages",
+            "Retired Pages",
+            [
+                ("multiple_single_bit_retirement", None, [("retired_count", None, NA), ("retired_pagelist", None, NA)]),
+                ("double_bit_retirement", None, [("retired_count", None, NA), ("retired_pagelist", None, NA)]),
+                (None, "Single Bit ECC", NA),
+                (None, "Double Bit ECC", NA),
+                ("pending_blacklist", "Pending Page Blacklist", NA),
+                ("pending_retirement", None, NA),
+            ],
+        ),
+        ("remapped_rows", "Remapped Rows", _remapped(sick)),
+        (
+            "temperature",
+            "Temperature",
+            [
+                ("gpu_temp", "GPU Current Temp", f"{now['temp']} C"),
+                ("gpu_temp_tlimit", "GPU T.Limit Temp", f"{87 - now['temp']} C"),
+                ("gpu_temp_max_tlimit_threshold", "GPU Shutdown T.Limit Temp", "-8 C"),
+                ("gpu_temp_slow_tlimit_threshold", "GPU Slowdown T.Limit Temp", "-2 C"),
+                ("gpu_temp_max_gpu_tlimit_threshold", "GPU Max Operating T.Limit Temp", "0 C"),
+                ("gpu_target_temperature", "GPU Target Temperature", NA),
+                ("memory_temp", "Memory Current Temp", f"{now['temp'] + 7} C"),
+                ("gpu_temp_max_mem_tlimit_threshold", "Memory Max Operating T.Limit Temp", "0 C"),
+            ],
+        ),
+        ("supported_gpu_target_temp", None, [("gpu_target_temp_min", None, NA), ("gpu_target_temp_max", None, NA)]),
+        *_power(card, now, branch),
+        (
+            "clocks",
+            "Clocks",
+            [
+                ("graphics_clock", "Graphics", f"{now['graphics']} MHz"),
+                ("sm_clock", "SM", f"{now['graphics']} MHz"),
+                ("mem_clock", "Memory", f"{now['memory']} MHz"),
+                ("video_clock", "Video", f"{now['video']} MHz"),
+            ],
+        ),
+    ]
+    graphics, memory = (f"{value} MHz" for value in card.clocks_mhz)
+    applications = [
+        ("graphics_clock", "Graphics", GONE if branch >= 590 else graphics),
+        ("mem_clock", "Memory", GONE if branch >= 590 else memory),
+    ]
+    nodes += [
+        ("applications_clocks", "Applications Clocks", applications),
+        ("default_applications_clocks", "Default Applications Clocks", applications),
+        ("deferred_clocks", "Deferred Clocks", [("mem_clock", "Memory", NA)]),
+        (
+            "max_clocks",
+            "Max Clocks",
+            [
+                ("graphics_clock", "Graphics", graphics),
+                ("sm_clock", "SM", graphics),
+                ("mem_clock", "Memory", memory),
+                ("video_clock", "Video", "1545 MHz"),
+            ],
+        ),
+        ("max_customer_boost_clocks", "Max Customer Boost Clocks", [("graphics_clock", "Graphics", graphics)]),
+        (
+            "clock_policy",
+            "Clock Policy",
+            [("auto_boost", "Auto Boost", NA), ("auto_boost_default", "Auto Boost Default", NA)],
+        ),
+    ]
+    if branch < 580:
+        nodes.append(("voltage", "Voltage", [("graphics_volt", "Graphics", NA)]))
+    nodes += [
+        ("fabric", "Fabric", _fabric(branch)),
+        ("supported_clocks", None, _supported_clocks(card)),
+        ("processes", None, []),
+        (None, "Processes", "None"),
+        ("accounted_processes", None, []),
+    ]
+    if branch >= 570:
+        nodes.append(("capabilities", "Capabilities", [("egm", "EGM", "disabled")]))
+    return nodes
+
+
+def _event_reasons(card: Card) -> list:
+    idle = "Not Active" if card.busy else "Active"
+    off = "Not Active"
+    return [
+        ("clocks_event_reason_gpu_idle", "Idle", idle),
+        ("clocks_event_reason_applications_clocks_setting", "Applications Clocks Setting", off),
+        ("clocks_event_reason_sw_power_cap", "SW Power Cap", off),
+        ("clocks_event_reason_hw_slowdown", "HW Slowdown", off),
+        ("clocks_event_reason_hw_thermal_slowdown", "    HW Thermal Slowdown", off),
+        ("clocks_event_reason_hw_power_brake_slowdown", "    HW Power Brake Slowdown", off),
+        ("clocks_event_reason_sync_boost", "Sync Boost", off),
+        ("clocks_event_reason_sw_thermal_slowdown", "SW Thermal Slowdown", off),
+        ("clocks_event_reason_display_clocks_setting", "Display Clock Setting", off),
+    ]
+
+
+def _ecc(sick: dict, branch: int) -> list:
+    def counts(uncorrectable: int) -> list:
+        return [
+            ("sram_correctable", "SRAM Correctable", "0"),
+            ("sram_uncorrectable_parity", "SRAM Uncorrectable Parity", "0"),
+            ("sram_uncorrectable_secded", "SRAM Uncorrectable SEC-DED", "0"),
+            ("dram_correctable", "DRAM Correctable", "0"),
+            ("dram_uncorrectable", "DRAM Uncorrectable", str(uncorrectable)),
+        ]
+
+    sources = (("l2", "L2"), ("sm", "SM"), ("microcontroller", "Microcontroller"), ("pcie", "PCIE"), ("other", "Other"))
+    nodes = [
+        ("volatile", "Volatile", counts(sick["uncorrectable"])),
+        (
+            "aggregate",
+            "Aggregate",
+            [*counts(sick["uncorrectable"]), ("sram_threshold_exceeded", "SRAM Threshold Exceeded", "No")],
+        ),
+        (
+            "aggregate_uncorrectable_sram_sources",
+            "Aggregate Uncorrectable SRAM Sources",
+            [(f"sram_{tag}", f"SRAM {label}", "0") for tag, label in sources],
+        ),
+    ]
+    if branch >= 580:
+        nodes += [
+            ("channel_repair_pending", "Channel Repair Pending", "No"),
+            ("tpc_repair_pending", "TPC Repair Pending", "No"),
+        ]
+    if branch >= 590:
+        nodes.append(("unrepairable_memory", "Unrepairable Memory", "No"))
+    return nodes
+
+
+def _remapped(sick: dict) -> list:
+    used = 1 if sick["remapped"] else 0
+    histogram = (
+        ("max", "Max", 2560 - used),
+        ("high", "High", used),
+        ("partial", "Partial", 0),
+        ("low", "Low", 0),
+        ("none", "None", 0),
+    )
+    return [
+        ("remapped_row_corr", "Correctable Error", "0"),
+        ("remapped_row_unc", "Uncorrectable Error", str(sick["remapped"])),
+        ("remapped_row_pending", "Pending", sick["pending"]),
+        ("remapped_row_failure", "Remapping Failure Occurred", sick["failure"]),
+        (
+            "row_remapper_histogram",
+            "Bank Remap Availability Histogram",
+            [(f"row_remapper_histogram_{tag}", label, f"{count} bank(s)") for tag, label, count in histogram],
+        ),
+    ]
+
+
+def _power(card: Card, now: dict, branch: int) -> list:
+    draw, cap = f"{now['power']:.2f} W", f"{card.power_watts}.00 W"
+
+    def drawn(value: str) -> list:
+        if branch < 580:
+            return [("power_draw", "Power Draw", value)]
+        return [
+            ("average_power_draw", "Average Power Draw", value),
+            ("instant_power_draw", "Instantaneous Power Draw", value),
+        ]
+
+    def limits(value: str, least: str) -> list:
+        return [
+            ("current_power_limit", "Current Power Limit", value),
+            ("requested_power_limit", "Requested Power Limit", value),
+            ("default_power_limit", "Default Power Limit", value),
+            ("min_power_limit", "Min Power Limit", least),
+            ("max_power_limit", "Max Power Limit", value),
+        ]
+
+    state = ("power_state", None, now["pstate"])
+    nodes = [
+        ("gpu_power_readings", "GPU Power Readings", [state, *drawn(draw), *limits(cap, "200.00 W")]),
+        ("gpu_memory_power_readings", "GPU Memory Power Readings ", drawn(f"{now['power'] / 2:.2f} W")),
+        ("module_power_readings", "Module Power Readings", [state, *drawn(NA), *limits(NA, NA)]),
+    ]
+    if branch >= 570:
+        nodes += [
+            ("power_smoothing", "Power Smoothing", NA),
+            (
+                "power_profiles",
+                "Workload Power Profiles",
+                [
+                    ("power_profile_requested_profiles", "Requested Profiles", NA),
+                    ("power_profile_enforced_profiles", "Enforced Profiles", NA),
+                ],
+            ),
+        ]
+    if branch >= 590:
+        nodes.append(("edpp_multiplier", "EDPp Multiplier", "100.00%"))
+    return nodes
+
+
+def _fabric(branch: int) -> list:
+    health = [("bandwidth", "Bandwidth", NA)]
+    if branch >= 570:
+        health += [
+            ("route_recovery_in_progress", "Route Recovery in progress", NA),
+            ("route_unhealthy", "Route Unhealthy", NA),
+            ("access_timeout_recovery", "Access Timeout Recovery", NA),
+        ]
+    if branch >= 580:
+        health = [("summary", "Summary", NA), *health, ("incorrect_configuration", "Incorrect Configuration", NA)]
+    return [
+        ("state", "State", "Completed"),
+        ("status", "Status", "Success"),
+        ("cliqueId", "CliqueId", "0"),
+        ("clusterUuid", "ClusterUUID", "00000000-0000-0000-0000-000000000000"),
+        ("health", "Health", health),
+    ]
+
+
+def _supported_clocks(card: Card) -> list:
+    highest, memory = card.clocks_mhz
+    steps = [("supported_graphics_clock", None, f"{clock} MHz") for clock in range(highest, 344, -15)]
+    return [
+        ("supported_mem_clock", None, [("value", None, f"{clock} MHz"), *steps]) for clock in (memory, memory * 3 // 5)
+    ]
+
+
+def table_rows(card: Card) -> str:
+    """Return the three lines of a card in the plain table and the rule below."""
+    now = _readings(card)
+    ecc = _health(card)["uncorrectable"]
+    return (
+        f"|{card.index:>4}  {card.model:<29}{'On':>4}  |   {_bus_id(card)} Off |{ecc:>21} |\n"
+        f"| N/A   {now['temp']:>2}C    {now['pstate']:<2}{now['power']:>15.0f}W / {card.power_watts:>4}W "
+        f"|{now['used']:>8}MiB / {card.memory_mib:>6}MiB |{now['util']:>7}% {'Default':>12} |\n"
+        f"|{'':41}|{'':24}|{'Disabled':>21} |\n"
+        f"+{'-' * 41}+{'-' * 24}+{'-' * 22}+\n"
+    )
+
+
+# Names that --help-query-gpu gives as second ones; the header of the answer has the first.
+ALIASES = {
+    "gpu_name": "name",
+    "gpu_serial": "serial",
+    "gpu_uuid": "uuid",
+    "gpu_bus_id": "pci.bus_id",
+    "inforom.image": "inforom.img",
+    "inforom.power": "inforom.pwr",
+    "retired_pages.sbe": "retired_pages.single_bit_ecc.count",
+    "retired_pages.dbe": "retired_pages.double_bit.count",
+    "remapped_rows.sbe": "remapped_rows.correctable",
+    "remapped_rows.dbe": "remapped_rows.uncorrectable",
+    "clocks.gr": "clocks.current.graphics",
+    "clocks.sm": "clocks.current.sm",
+    "clocks.mem": "clocks.current.memory",
+    "clocks.video": "clocks.current.video",
+    "clocks.max.gr": "clocks.max.graphics",
+    "clocks.max.mem": "clocks.max.memory",
+    "gpu_operation_mode.current": "gom.current",
+    "gpu_operation_mode.pending": "gom.pending",
+}
+for _reason in (
+    "supported", "active", "gpu_idle", "applications_clocks_setting", "sw_power_cap", "hw_slowdown",
+    "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown", "sync_boost",
+):  # fmt: skip
+    ALIASES[f"clocks_throttle_reasons.{_reason}"] = f"clocks_event_reasons.{_reason}"
+
+
+def _fields(host: Host, card: Card, branch: int) -> dict[str, list[str]]:
+    """Return what --query-gpu can be asked: field -> [value, unit]. timestamp is filled in by the tool."""
+    now, sick = _readings(card), _health(card)
+    domain, bus, rest = card.address.upper().split(":")
+    vendor, device = card.pci_id.upper().split(":")
+    sub_vendor, sub_device = card.subsystem.upper().split(":")
+    speed, fastest = str(_PCIE_GENERATION[card.speed_gts]), str(_PCIE_GENERATION[card.link_speed_gts])
+    none, draw, cap = "[N/A]", f"{now['power']:.2f}", f"{card.power_watts}.00"
+    idle = "Not Active" if card.busy else "Active"
+    fields = {
+        "timestamp": ["", ""],
+        "driver_version": [host.driver_version, ""],
+        "count": [str(len(host.cards)), ""],
+        "name": [card.model, ""],
+        "serial": [card.serial, ""],
+        "uuid": [card.uuid, ""],
+        "pci.bus_id": [_bus_id(card), ""],
+        "pci.domain": [f"0x{domain}", ""],
+        "pci.bus": [f"0x{bus}", ""],
+        "pci.device": [f"0x{rest.split('.')[0]}", ""],
+        "pci.device_id": [f"0x{device}{vendor}", ""],
+        "pci.sub_device_id": [f"0x{sub_device}{sub_vendor}", ""],
+        "pcie.link.gen.current": [speed, ""],
+        "pcie.link.gen.gpucurrent": [speed, ""],
+        "pcie.link.gen.max": [fastest, ""],
+        "pcie.link.gen.gpumax": [fastest, ""],
+        "pcie.link.gen.hostmax": [fastest, ""],
+        "pcie.link.width.current": [str(card.width), ""],
+        "pcie.link.width.max": [str(card.link_width), ""],
+        "index": [str(card.index), ""],
+        "display_active": ["Disabled", ""],
+        "persistence_mode": ["Enabled", ""],
+        "accounting.mode": ["Disabled", ""],
+        "accounting.buffer_size": ["4000", ""],
+        "driver_model.current": [none, ""],
+        "driver_model.pending": [none, ""],
+        "vbios_version": [card.firmware_version, ""],
+        "inforom.img": ["G520.0200.00.05", ""],
+        "inforom.oem": ["2.1", ""],
+        "inforom.ecc": ["7.16", ""],
+        "inforom.pwr": [none, ""],
+        "gom.current": [none, ""],
+        "gom.pending": [none, ""],
+        "fan.speed": [none, "%"],
+        "pstate": [now["pstate"], ""],
+        "clocks_event_reasons.supported": ["0x00000000000001FF", ""],
+        "clocks_event_reasons.active": ["0x0000000000000000" if card.busy else "0x0000000000000001", ""],
+        "clocks_event_reasons.gpu_idle": [idle, ""],
+        "memory.total": [str(card.memory_mib), "MiB"],
+        "memory.reserved": ["469", "MiB"],
+        "memory.used": [str(now["used"]), "MiB"],
+        "memory.free": [str(card.memory_mib - 469 - now["used"] + 1), "MiB"],
+        "compute_mode": ["Default", ""],
+        "compute_cap": ["8.0" if card.architecture == "Ampere" else "9.0", ""],
+        "utilization.gpu": [str(now["util"]), "%"],
+        "utilization.memory": [str(now["mem_util"]), "%"],
+        "ecc.mode.current": ["Enabled", ""],
+        "ecc.mode.pending": ["Enabled", ""],
+        "retired_pages.single_bit_ecc.count": [none, ""],
+        "retired_pages.double_bit.count": [none, ""],
+        "retired_pages.pending": [none, ""],
+        "remapped_rows.correctable": ["0", ""],
+        "remapped_rows.uncorrectable": [str(sick["remapped"]), ""],
+        "remapped_rows.pending": [sick["pending"], ""],
+        "remapped_rows.failure": [sick["failure"], ""],
+        "temperature.gpu": [str(now["temp"]), ""],
+        "temperature.memory": [str(now["temp"] + 7), ""],
+        "power.draw": [draw, "W"],
+        "power.draw.average": [draw, "W"],
+        "power.draw.instant": [draw, "W"],
+        "power.limit": [cap, "W"],
+        "enforced.power.limit": [cap, "W"],
+        "power.default_limit": [cap, "W"],
+        "power.min_limit": ["200.00", "W"],
+        "power.max_limit": [cap, "W"],
+        "clocks.current.graphics": [str(now["graphics"]), "MHz"],
+        "clocks.current.sm": [str(now["graphics"]), "MHz"],
+        "clocks.current.memory": [str(now["memory"]), "MHz"],
+        "clocks.current.video": [str(now["video"]), "MHz"],
+        "clocks.max.graphics": [str(card.clocks_mhz[0]), "MHz"],
+        "clocks.max.sm": [str(card.clocks_mhz[0]), "MHz"],
+        "clocks.max.memory": [str(card.clocks_mhz[1]), "MHz"],
+        "mig.mode.current": ["Disabled", ""],
+        "mig.mode.pending": ["Disabled", ""],
+        "fabric.state": ["Completed", ""],
+        "fabric.status": ["Success", ""],
+    }
+    for reason in (
+        "applications_clocks_setting", "sw_power_cap", "hw_slowdown", "hw_thermal_slowdown",
+        "hw_power_brake_slowdown", "sw_thermal_slowdown", "sync_boost",
+    ):  # fmt: skip
+        fields[f"clocks_event_reasons.{reason}"] = ["Not Active", ""]
+    for span in ("volatile", "aggregate"):
+        fields[f"ecc.errors.corrected.{span}.dram"] = ["0", ""]
+        fields[f"ecc.errors.corrected.{span}.sram"] = ["0", ""]
+        fields[f"ecc.errors.corrected.{span}.total"] = ["0", ""]
+        fields[f"ecc.errors.uncorrected.{span}.dram"] = [str(sick["uncorrectable"]), ""]
+        fields[f"ecc.errors.uncorrected.{span}.sram"] = ["0", ""]
+        fields[f"ecc.errors.uncorrected.{span}.total"] = [str(sick["uncorrectable"]), ""]
+    if branch >= 570:
+        fields["gpu_recovery_action"] = [sick["recovery"], ""]
+    if branch >= 580:
+        fields["platform.module_id"] = [str(card.slot_number), ""]
+    return fields
+
+
+def topology(host: Host) -> str:
+    """Return the matrix of ``topo -m``: NVLink between all cards, one NIC beside each."""
+    cards = host.cards
+    names = [f"GPU{card.index}" for card in cards] + [f"NIC{number}" for number in range(len(cards))]
+    nodes = [card.numa_node for card in cards] * 2
+    places = [card.address for card in cards] * 2
+    cpus = ("0-47,96-143", "48-95,144-191")
+    lines = ["\t\x1b[4m" + "\t".join(names) + "\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m"]
+    for row, name in enumerate(names):
+        cells = []
+        for column in range(len(names)):
+            if row == column:
+                cells.append(" X ")
+            elif row < len(cards) and column < len(cards):
+                cells.append("NV18")
+            elif places[row] == places[column]:
+                cells.append("PIX")
+            else:
+                cells.append("NODE" if nodes[row] == nodes[column] else "SYS")
+        affinity = f"\t{cpus[nodes[row] % 2]}\t{nodes[row]}\t\tN/A" if row < len(cards) else "\t\t\t"
+        lines.append(f"{name}\t" + "\t".join(cells) + affinity)
+    # The legend is the tool's own; readers find the matrix by its end.
+    legend = (
+        ("X", "Self"),
+        ("SYS", "Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)"),
+        ("NODE", "Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node"),
+        ("PHB", "Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)"),
+        ("PXB", "Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)"),
+        ("PIX", "Connection traversing at most a single PCIe bridge"),
+        ("NV#", "Connection traversing a bonded set of # NVLinks"),
+    )
+    lines += ["", "Legend:", "", *(f"  {mark:<4} = {meaning}" for mark, meaning in legend), "", "NIC Legend:", ""]
+    lines += [f"  NIC{number}: mlx5_{number}" for number in range(len(cards))]
+    return "\n".join(lines) + "\n\n"
