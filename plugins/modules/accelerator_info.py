@@ -214,7 +214,8 @@ logical_count:
 unanswered:
   description:
     - Cards on the bus that did not answer. C(state) is V(lost) when a tool or the bus says that the card is gone, and
-      V(not_reported) otherwise, with a C(reason) where one is known.
+      V(not_reported) otherwise, with a C(reason) where one is known. C(model), C(serial), C(uuid) and
+      C(firmware_version) are what a tool still tells of a lost card.
   returned: always
   type: list
   elements: dict
@@ -227,6 +228,7 @@ unanswered:
       model:
       serial:
       uuid:
+      firmware_version:
       slot: {label: SXM7, source: declared, candidates: []}
       link: {speed_gts: null, width: null, max_speed_gts: 32.0, max_width: 16, limited_by: null, under_load: null}
       numa_node: 1

@@ -162,6 +162,7 @@ def _unanswered(vendor: Vendor, function: pci.Function, lost: bool, reason: str 
         "model": last.model if last else None,
         "serial": last.serial if last else None,
         "uuid": last.uuid if last else None,
+        "firmware_version": last.firmware_version if last else None,
         "slot": SlotName(),
         "link": function.link,
         "numa_node": function.numa_node,

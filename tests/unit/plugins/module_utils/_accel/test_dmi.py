@@ -10,21 +10,7 @@ import struct
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import dmi
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
-
-
-def structure(kind, formatted, *strings):
-    """Return one SMBIOS structure: header, formatted area, string set."""
-    tail = b"".join(s.encode() + b"\0" for s in strings) or b"\0"
-    return struct.pack("<BBH", kind, 4 + len(formatted), 0x20) + formatted + tail + b"\0"
-
-
-def slot_structure(name, usage, ident, segment, bus, device, function=0, extra=b""):
-    """Return a type 9 structure of SMBIOS 2.6 (17 bytes), longer with ``extra``."""
-    body = struct.pack("<BBBBBHBBHBB", 1, 0xB6, 0x0D, usage, 4, ident, 0x0C, 0x01, segment, bus, device << 3 | function)
-    return structure(9, body + extra, name)
-
-
-END = structure(127, b"")
+from trees import END, slot_structure, structure
 
 
 def test_a_raw_table_is_read():

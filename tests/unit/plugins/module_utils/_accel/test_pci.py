@@ -11,6 +11,7 @@ import re
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import pci, runner
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Link
+from trees import FULL, Tree
 
 
 def case_04(cases):
@@ -82,40 +83,13 @@ def test_addresses_sort_as_numbers():
     ]
 
 
-class Tree:
-    """Builds a PCI tree as sysfs shows it: real directories below devices/, links in bus/pci/devices."""
-
-    def __init__(self, home):
-        self.home = home
-        self.root = home / "bus/pci"
-        (self.root / "devices").mkdir(parents=True)
-        (self.root / "slots").mkdir()
-
-    def add(self, path, vendor="0x10de", device="0x2330", pci_class="0x030200", link=None, **files):
-        """Add the last of ``path`` ("0000:97:01.0/0000:9a:00.0"); link = (speed, max speed, width, max width)."""
-        place = self.home / "devices/pci0000:00" / path
-        place.mkdir(parents=True, exist_ok=True)
-        files.update(vendor=vendor, device=device)
-        files["class"] = pci_class
-        if link:
-            files.update(zip(("current_link_speed", "max_link_speed", "current_link_width", "max_link_width"), link))
-        for name, content in files.items():
-            (place / name).write_text(f"{content}\n")
-        entry = self.root / "devices" / place.name
-        if not entry.exists():
-            entry.symlink_to(place)
-        return place
-
-    def functions(self, **options):
-        return {f.address: f for f in pci.functions(runner.Runner(), str(self.root), **options)}
+def functions(tree, **options):
+    return {f.address: f for f in pci.functions(runner.Runner(), str(tree.root), **options)}
 
 
 @pytest.fixture
 def tree(tmp_path):
     return Tree(tmp_path)
-
-
-FULL = ("32.0 GT/s PCIe", "32.0 GT/s PCIe", "16", "16")
 
 
 def test_a_function_is_read_whole(tree):
@@ -126,7 +100,7 @@ def test_a_function_is_read_whole(tree):
     drivers = tree.home / "bus/pci/drivers/vfio-pci"
     drivers.mkdir(parents=True)
     (place / "driver").symlink_to(drivers)
-    card = tree.functions()["0000:9a:00.0"]
+    card = functions(tree)["0000:9a:00.0"]
     assert (card.vendor, card.device, card.pci_class) == ("10de", "2330", "030200")
     assert (card.subsystem_vendor, card.subsystem_device) == ("10de", "16c1")
     assert card.numa_node == 1
@@ -139,7 +113,7 @@ def test_a_function_is_read_whole(tree):
 
 def test_what_is_missing_is_none(tree):
     tree.add("0000:18:00.0", numa_node="-1")
-    card = tree.functions()["0000:18:00.0"]
+    card = functions(tree)["0000:18:00.0"]
     assert card.numa_node is None
     assert card.driver is None
     assert card.link == Link()
@@ -149,7 +123,7 @@ def test_what_is_missing_is_none(tree):
 def test_details_only_where_asked(tree):
     tree.add("0000:02:00.0", vendor="0x1a03", device="0x2000", pci_class="0x030000", link=FULL)
     tree.add("0000:18:00.0", link=FULL)
-    found = tree.functions(detailed=lambda function: function.vendor == "10de")
+    found = functions(tree, detailed=lambda function: function.vendor == "10de")
     assert found["0000:18:00.0"].link.width == 16
     assert found["0000:02:00.0"].link == Link()
 
@@ -157,7 +131,7 @@ def test_details_only_where_asked(tree):
 def test_config_space_of_all_ones_is_no_number(tree):
     tree.add("0000:18:00.0", link=("Unknown", "Unknown", "63", "63"))
     tree.add("0000:2a:00.0", link=("Unknown speed", "16.0 GT/s PCIe", "0", "255"))
-    found = tree.functions()
+    found = functions(tree)
     assert found["0000:18:00.0"].link == Link()
     assert not found["0000:18:00.0"].responding
     assert not found["0000:2a:00.0"].responding
@@ -204,7 +178,7 @@ def test_the_hop_that_limits(tree, links, idle, loaded):
     for address, link in zip((ROOT, UP, DOWN, CARD), links):
         path = f"{path}/{address}".strip("/")
         tree.add(path, link=link)
-    card = tree.functions()[CARD]
+    card = functions(tree)[CARD]
     assert card.ancestors == [DOWN, UP, ROOT]
     assert card.link.limited_by == idle
     assert pci.with_load(card, False).limited_by == idle
@@ -231,7 +205,7 @@ def test_a_bridge_is_read_once(tree):
 def test_the_tree_may_lie_elsewhere_and_holds_other_names(tree):
     tree.add("0000:18:00.0")
     (tree.root / "devices/not-an-address").mkdir()
-    assert list(tree.functions()) == ["0000:18:00.0"]
+    assert list(functions(tree)) == ["0000:18:00.0"]
 
 
 def test_no_bus_at_all(tmp_path):

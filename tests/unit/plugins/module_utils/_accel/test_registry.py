@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every vendor file is listed, complete, and owns only what is its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from ansible_collections.accel.cluster.plugins.module_utils._accel import registry
+from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
+
+HOME = Path(registry.__file__).parent
+
+
+def test_every_vendor_file_is_listed():
+    files = {path.stem for path in (HOME / "vendors").glob("*.py")} - {"__init__", "base"}
+    assert set(registry.VENDORS) == files
+
+
+def test_imports_are_static():
+    """What is imported by name at run time is not shipped to the hosts."""
+    for path in HOME.rglob("*.py"):
+        assert not re.search(r"\bimportlib\b|__import__", path.read_text()), path
+
+
+@pytest.mark.parametrize("name", list(registry.VENDORS))
+def test_a_vendor_is_complete(name):
+    vendor = registry.VENDORS[name]
+    assert vendor.name == name
+    assert vendor.kernel_modules
+    assert vendor.pci_vendors
+    assert all(re.fullmatch("[0-9a-f]{4}", one) for one in (*vendor.pci_vendors, *vendor.pci_classes))
+
+
+@pytest.mark.parametrize(
+    ("ids", "pci_class", "owner"),
+    [
+        ("10de:2330", "030200", "nvidia"),
+        ("10de:2b85", "030000", "nvidia"),
+        ("10de:22a3", "068000", None),  # NVSwitch
+        ("10de:228b", "040300", None),  # audio of a graphics card
+        ("1002:74a1", "120000", "amd"),
+        ("1002:7408", "038000", "amd"),
+        ("1002:1637", "040300", None),
+        ("19e5:d802", "120000", "ascend"),
+        ("19e5:1711", "030000", None),  # display of the management controller
+        ("1a03:2000", "030000", None),
+        ("102b:0538", "030000", None),
+        ("15b3:1021", "020700", None),
+        ("1b36:0005", "120000", None),
+    ],
+)
+def test_who_owns_a_function(ids, pci_class, owner):
+    vendor, device = ids.split(":")
+    function = Function("0000:18:00.0", vendor=vendor, device=device, pci_class=pci_class)
+    assert [name for name, one in registry.VENDORS.items() if one.owns(function)] == ([owner] if owner else [])
