@@ -613,3 +613,10 @@ def test_cut_metric_is_no_health():
         answer, _ = ask({**mi300x(metric=cut), **alone("metric", cut, ["0", "1"])})
         assert answer.count == 2
         assert {one.health.state for one in answer.devices} == {"unknown"}, end
+
+
+def test_sound_document_behind_one_that_was_cut_off_is_not_the_whole_answer():
+    cut = own("amd-smi_static_list-root_2xMI300X.json")[:1000]
+    assert not read(cut + '\n[{"gpu": 5, "bdf": "0000:05:00.0"}]\n').whole
+    assert not read_rocm(own("rocm-smi_57_2xMI100.json")[:200] + '\n{"card5": {"PCI Bus": "0000:05:00.0"}}\n').whole
+    assert read('[output follows]\n[{"gpu": 5, "bdf": "0000:05:00.0"}]\n').whole
