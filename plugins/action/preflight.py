@@ -54,6 +54,7 @@ class ActionModule(ActionBase):
             variables=files.variables() + [contract.Mention(name, _COMMAND_LINE) for name in self._extra_vars()],
             group_files=files.group_files,
             host_files=files.host_files,
+            stands=files.stands,
         )
         complaints, notes = contract.judge(site)
         everything = [*unread, *files.complaints, *secrets_in_clear(files), *complaints]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import yaml
@@ -62,6 +61,7 @@ class InventoryFiles:
     group_files: list[Mention] = field(default_factory=list)
     host_files: list[Mention] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
+    stands: dict[tuple[str, str], str] = field(default_factory=dict)  # (GROUP or HOST, name) -> first place
 
     def places(self, host: str, groups: list[str]) -> dict[str, Definition]:
         """Return for each variable of a host the definition that holds; ``groups`` from general to special."""
@@ -174,7 +174,7 @@ def _read_file(found: InventoryFiles, path: str, kind: str, owner: str, rank: in
 def _read_text(found: InventoryFiles, path: str, text: str, extension: str, whose: tuple[str, str, int]) -> None:
     kind, owner, rank = whose
     if not kind and extension in (".ini", ".cfg", ".toml"):
-        found.definitions += _ini(path, text, extension == ".toml")
+        _ini(found, path, text, extension == ".toml")
         return
     try:
         roots = [node for node in yaml.compose_all(text, Loader=_LOADER) if node is not None]
@@ -185,11 +185,11 @@ def _read_text(found: InventoryFiles, path: str, text: str, extension: str, whos
             place = f"{shorter(path)}:{mark.line + 1}" if mark else shorter(path)
             found.complaints.append(Complaint([place], "is no YAML that can be read", "a mapping of variables"))
         else:
-            found.definitions += _ini(path, text, False)
+            _ini(found, path, text, False)
         return
     mappings = [node for node in roots if isinstance(node, yaml.MappingNode)]
     if not kind and not mappings and extension not in _YAML:
-        found.definitions += _ini(path, text, False)
+        _ini(found, path, text, False)
         return
     for root in mappings:
         _twice(found, path, root, owner if kind != GROUP else f"group {owner}")
@@ -203,49 +203,64 @@ def _read_text(found: InventoryFiles, path: str, text: str, extension: str, whos
             found.definitions += [Definition(key.value, value, path, line_of(key)) for key, value in pairs_of(root)]
         else:
             for key, value in pairs_of(root):
-                found.definitions += _group(path, key.value, value)
+                _group(found, path, key, value)
 
 
-def _group(path: str, name: str, node: object) -> Iterator[Definition]:
-    """Yield the variables that a group of a YAML inventory file defines, for itself, its hosts and child groups."""
+def _group(found: InventoryFiles, path: str, group: yaml.ScalarNode, node: object) -> None:
+    """Read a group of a YAML inventory file: the variables of itself and of its hosts, and its child groups."""
+    found.stands.setdefault((GROUP, group.value), f"{shorter(path)}:{line_of(group)}")
     for key, value in pairs_of(node):
         if key.value == "vars":
             for variable, content in pairs_of(value):
-                yield Definition(variable.value, content, path, line_of(variable), GROUP, name)
+                one = Definition(variable.value, content, path, line_of(variable), GROUP, group.value)
+                found.definitions.append(one)
         elif key.value == "hosts":
             for host, variables in pairs_of(value):
+                _host(found, path, host.value, line_of(host))
                 for variable, content in pairs_of(variables):
-                    for one in _expanded(host.value):
-                        yield Definition(variable.value, content, path, line_of(variable), HOST, one, _INVENTORY_HOST)
+                    _host_variable(found, path, host.value, (variable.value, content, line_of(variable)))
         elif key.value == "children":
             for child, content in pairs_of(value):
-                yield from _group(path, child.value, content)
+                _group(found, path, child, content)
 
 
-def _ini(path: str, text: str, toml: bool) -> Iterator[Definition]:
-    """Yield the variables of an INI inventory; of TOML only names and values, which is enough for secrets."""
+def _host(found: InventoryFiles, path: str, pattern: str, line: int) -> None:
+    for host in _expanded(pattern):
+        found.stands.setdefault((HOST, host), f"{shorter(path)}:{line}")
+
+
+def _host_variable(found: InventoryFiles, path: str, pattern: str, variable: tuple[str, object, int]) -> None:
+    name, content, line = variable
+    for host in _expanded(pattern):
+        found.definitions.append(Definition(name, content, path, line, HOST, host, _INVENTORY_HOST))
+
+
+def _ini(found: InventoryFiles, path: str, text: str, toml: bool) -> None:
+    """Read an INI inventory; of TOML only names and values, which is enough for secrets."""
     section, part = "ungrouped", ""
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
         heading = re.match(r"^\[([^:\]]+)(?::(\w+))?\]", stripped)
         if heading:
             section, part = heading[1], heading[2] or ""
+            found.stands.setdefault((GROUP, section), f"{shorter(path)}:{number}")
         elif not stripped or stripped[0] in "#;":
             continue
         elif toml or part == "vars":
             name, equals, value = stripped.partition("=")
             if equals:
-                kind = "" if toml else GROUP
-                yield Definition(name.strip(), _unquoted(value), path, number, kind, "" if toml else section)
+                whose = ("", "") if toml else (GROUP, section)
+                found.definitions.append(Definition(name.strip(), _unquoted(value), path, number, *whose))
         elif part == "":
             try:
                 host, *assignments = shlex.split(stripped, comments=True)
             except ValueError:
                 continue  # Ansible itself refuses such a line and says so
+            _host(found, path, host, number)
             for assignment in assignments:
                 name, equals, value = assignment.partition("=")
-                for one in _expanded(host) if equals else ():
-                    yield Definition(name, _unquoted(value), path, number, HOST, one, _INVENTORY_HOST)
+                if equals:
+                    _host_variable(found, path, host, (name, _unquoted(value), number))
 
 
 def _unquoted(value: str) -> str:

@@ -102,6 +102,11 @@ class Site:
     variables: list[Mention] = field(default_factory=list)
     group_files: list[Mention] = field(default_factory=list)
     host_files: list[Mention] = field(default_factory=list)
+    stands: dict[tuple[str, str], str] = field(default_factory=dict)  # (GROUP or HOST, name) -> file:line
+
+    def at(self, kind: str, name: str) -> str:
+        """Return where a group or host stands first, as ``file:line``, or nothing."""
+        return self.stands.get((kind, name), "")
 
     def known_variables(self) -> dict[str, dict]:
         """Return every public variable of every role with its option."""
@@ -178,27 +183,41 @@ def _groups(site: Site, notes: list[str]) -> Iterator[Complaint]:
     everything = site.groups.get(ALL_HOSTS)
     if everything is None or not everything.hosts:
         yield Complaint(["inventory"], f"no host is in the group {ALL_HOSTS}", f"every host below {ALL_HOSTS}")
-    below = {name: _below(site, name) for name in GROUPS}
-    subgroups = {child for name in GROUPS[1:] for child in below[name]}
+    strangers = _strangers(site)
+    below_strangers = {child for name in strangers for child in _below(site, name)}
     accepted = f"one of {', '.join(GROUPS)}, or a node type below {ACCELERATOR_NODES}"
-    for name, group in site.groups.items():
-        if name in ("all", "ungrouped") or name in GROUPS or name in subgroups:
-            continue
-        meant = similar(name, GROUPS)
-        if name in below[ALL_HOSTS]:
-            problem = f"no playbook knows this group below {ALL_HOSTS}"
-            yield Complaint([f"group {name}"], problem, accepted, suggestion=meant or _first_word(name))
-        elif similar(name, GROUPS, 0.8):
-            yield Complaint([f"group {name}"], "no playbook knows this group", accepted, suggestion=meant)
-        else:
-            notes.append(f"group {name} is not of the contract and left alone ({len(group.hosts)} hosts)")
+    for name, (problem, meant) in strangers.items():
+        # What is below a misspelt group is where it should be.
+        if name not in below_strangers:
+            yield Complaint([f"group {name}"], problem, accepted, "", site.at(GROUP, name), meant)
+    below = _below(site, ALL_HOSTS)
+    subgroups = {child for name in GROUPS for child in _below(site, name)}
+    for name in sorted(set(site.groups) - {"all", "ungrouped", *GROUPS, *subgroups, *strangers, *below_strangers}):
+        notes.append(f"group {name} is none of the collection's and left alone")
     for name in GROUPS[1:]:
+        subject, place, right = [f"group {name}"], site.at(GROUP, name), f"a child group of {ALL_HOSTS}"
         if name not in site.groups:
             notes.append(f"group {name} is not declared, so nothing is set up for it")
-        elif name not in below[ALL_HOSTS]:
-            yield Complaint([f"group {name}"], f"is not below {ALL_HOSTS}", f"a child group of {ALL_HOSTS}")
-        elif name in below[ACCELERATOR_NODES]:
-            yield Complaint([f"group {name}"], f"stands below {ACCELERATOR_NODES}", f"a child group of {ALL_HOSTS}")
+        elif name not in below and everything is not None:
+            yield Complaint(subject, f"is not below {ALL_HOSTS}", right, place=place)
+        elif name in _below(site, ACCELERATOR_NODES):
+            yield Complaint(subject, f"stands below {ACCELERATOR_NODES}", right, place=place)
+
+
+def _strangers(site: Site) -> dict[str, tuple[str, str]]:
+    """Return name -> (problem, what was meant) of the groups that no playbook knows but that should be known."""
+    subgroups = {child for name in GROUPS[1:] for child in _below(site, name)}
+    below = _below(site, ALL_HOSTS)
+    found = {}
+    for name in site.groups:
+        if name in ("all", "ungrouped") or name in GROUPS or name in subgroups:
+            continue
+        if name in below:
+            meant = similar(name, GROUPS) or _first_word(name)
+            found[name] = (f"no playbook knows this group below {ALL_HOSTS}", meant)
+        elif similar(name, GROUPS, 0.8):
+            found[name] = ("no playbook knows this group", similar(name, GROUPS, 0.8))
+    return found
 
 
 def _below(site: Site, name: str) -> set[str]:
@@ -231,8 +250,8 @@ def _files(site: Site, notes: list[str]) -> Iterator[Complaint]:
         for mention in mentions:
             if mention.name in names or mention.name == "localhost":
                 continue
-            # Hosts are numbered: gpu-04 is not a misspelt gpu-03, it is a host of another inventory.
-            rivals = [name for name in names if kind == GROUP or _letters(name) != _letters(mention.name)]
+            # gpu-04 is not a misspelt gpu-03: several inventories may share a folder of variables.
+            rivals = [name for name in names if _letters(name) != _letters(mention.name)]
             meant = similar(mention.name, rivals, 0.8)
             if meant:
                 problem = f"nothing reads its variables, for the inventory has no such {kind}"
@@ -253,17 +272,20 @@ def _letters(name: str) -> str:
 def _hosts(site: Site) -> Iterator[Complaint]:
     everything = set(site.groups.get(ALL_HOSTS, Group()).hosts)
     reached: dict[tuple[str, str], list[str]] = {}
+    misplaced = {host for name in _strangers(site) for host in site.groups[name].hosts}
+    outside = [host for host in site.hosts if host != "localhost" and host not in everything | misplaced]
+    if outside:
+        accepted = f"every host below {ALL_HOSTS}; other hosts in an inventory of their own"
+        yield Complaint(outside, "in no group of the cluster", accepted, place=site.at(HOST, outside[0]))
     for host, values in site.hosts.items():
-        if host == "localhost":
-            continue
-        if host not in everything:
-            accepted = f"every host below {ALL_HOSTS}; other hosts in an inventory of their own"
-            yield Complaint([host], "is in no group of the cluster", accepted)
-        connection = values.get("ansible_connection", Declared(None)).value
-        if connection not in _SSH:
-            continue
+        connection = values.get("ansible_connection", Declared(None))
+        if connection.error:
+            yield _wrong([host], "ansible_connection", connection, "the name of a connection plugin, such as ssh")
+        elif host == "localhost" or connection.value not in _SSH:
+            continue  # a container's name, or no address at all
         if not is_host_name(host) and address_of(host) is None:
-            yield Complaint([f"host {host}"], "is no host name", _HOST_NAME_FORM, suggestion=_host_name_meant(host))
+            meant = _host_name_meant(host)
+            yield Complaint([f"host {host}"], "is no host name", _HOST_NAME_FORM, "", site.at(HOST, host), meant)
             if "ansible_host" not in values:
                 continue
         declared = values.get("ansible_host", Declared(host))
@@ -371,16 +393,20 @@ def _values(site: Site) -> Iterator[Complaint]:
 def _node_types(site: Site) -> Iterator[Complaint]:
     parent = site.groups.get(ACCELERATOR_NODES, Group())
     types = {name: site.groups[name].hosts for name in parent.children if name in site.groups}
+    # Of a host in a misspelt group it can't be told what it should declare.
+    misplaced = {host for name in _strangers(site) for host in site.groups[name].hosts}
     for host, values in site.hosts.items():
         mine = [name for name, hosts in types.items() if host in hosts]
         if len(mine) > 1:
-            yield Complaint([host], f"is in the node types {' and '.join(mine)}", "one node type for each host")
+            problem = f"is in the node types {' and '.join(mine)}"
+            yield Complaint([host], problem, "one node type for each host", place=site.at(HOST, host))
         elif mine:
             yield from _with_cards(host, mine[0], values)
         elif host in parent.hosts:
             accepted = f"a child group of {ACCELERATOR_NODES} for each type of node"
-            yield Complaint([host], f"is in {ACCELERATOR_NODES} but in no node type", accepted)
-        else:
+            problem = f"is in {ACCELERATOR_NODES} but in no node type"
+            yield Complaint([host], problem, accepted, place=site.at(HOST, host))
+        elif host not in misplaced:
             yield from _without_cards(host, values)
     for name, hosts in types.items():
         yield from _unequal_types(site, name, [host for host in hosts if host in site.hosts])
@@ -427,6 +453,13 @@ def _with_cards(host: str, name: str, values: dict[str, Declared]) -> Iterator[C
 
 def _site_wide(site: Site) -> Iterator[Complaint]:
     hosts = [host for host in site.groups.get(ALL_HOSTS, Group()).hosts if host in site.hosts]
+    nodes = [host for host in hosts if host in site.groups.get(ACCELERATOR_NODES, Group()).hosts]
+    for host in nodes[:1] if len(nodes) > 1 else ():
+        scenario = site.hosts[host].get("cluster_scenario", Declared(None))
+        if scenario.value == "single_node":
+            problem = f"cluster_scenario is single_node, but {len(nodes)} hosts are in {ACCELERATOR_NODES}"
+            accepted = "multi_node, inference or mixed for more than one"
+            yield Complaint(["inventory"], problem, accepted, "cluster_scenario", scenario.place)
     for variable in _SITE_WIDE:
         yield from _unequal(site, variable, hosts, "one value for the whole site, in group_vars/all/cluster.yml")
 
@@ -434,8 +467,9 @@ def _site_wide(site: Site) -> Iterator[Complaint]:
 def _unequal(site: Site, variable: str, hosts: list[str], accepted: str) -> Iterator[Complaint]:
     """Complain about the hosts whose value of a variable is not the one that most hosts have."""
     found: list[tuple[Declared, list[str]]] = []
+    default = Declared(site.known_variables().get(variable, {}).get("default"))
     for host in hosts:
-        declared = site.hosts[host].get(variable, Declared(None))
+        declared = site.hosts[host].get(variable, default)
         if declared.error:
             continue
         like = [with_it for one, with_it in found if _same(one.value, declared.value)]
