@@ -239,16 +239,6 @@ def observe(options: dict) -> dict:
     return observation
 
 
-def check_baseline(baseline: dict, host: str) -> None:
-    """Refuse a baseline that is none, or that of another host; ValueError."""
-    if baseline.get("schema") != slots.SCHEMA:
-        raise ValueError(f"the baseline has schema {baseline.get('schema')!r}; this version reads {slots.SCHEMA}")
-    for where, sentence in slots.problems(baseline):
-        raise ValueError(f"the baseline is not valid: {' '.join(map(str, where))}: {sentence}")
-    if baseline["host"] != host:
-        raise ValueError(f"the baseline is that of host {baseline['host']}, not of {host}")
-
-
 def main() -> None:
     """Observe, then keep the record or compare it."""
     module = AnsibleModule(
@@ -265,7 +255,7 @@ def main() -> None:
     try:
         slots.declared_slots(options["slots"])
         if options["state"] == "compared":
-            check_baseline(options["baseline"], host)
+            slots.check(options["baseline"], "the baseline", host)
         # Read before the cards are asked: an answer that cannot be kept need not be waited for.
         previous = record.load(path, slots.problems)
         observation = observe(options)

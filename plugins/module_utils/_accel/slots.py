@@ -375,6 +375,18 @@ def problems(body: dict) -> list[tuple[tuple, str]]:
     return found
 
 
+def check(body: object, name: str, host: str) -> None:
+    """Refuse data that is no slot record of ``host``; ValueError names it as ``name``, and the place."""
+    if not isinstance(body, dict):
+        raise ValueError(f"{name} must be an object, this is {kind_of(body)}")
+    if isinstance(body.get("schema"), bool) or body.get("schema") != SCHEMA:
+        raise ValueError(f"{name} has schema {body.get('schema')!r}; this version reads {SCHEMA}")
+    for where, sentence in problems(body):
+        raise ValueError(f"{name} is not valid: {' '.join([*map(str, where), sentence])}")
+    if body["host"] != host:
+        raise ValueError(f"{name} is that of host {body['host']}, not of {host}")
+
+
 def _card_problems(card: object) -> list[tuple[tuple, str]]:
     if not isinstance(card, dict):
         return [((), f"a card must be an object, this is {kind_of(card)}")]

@@ -161,7 +161,7 @@ def test_compared_needs_no_record_and_makes_none(run, path):
         (run_baseline(host="gpu-02"), "the baseline is that of host gpu-02, not of gpu-01"),
         (
             run_baseline(slots={"SXM1": [{}]}),
-            "the baseline is not valid: slots SXM1 0: a card's key 'serial' is missing",
+            "the baseline is not valid: slots SXM1 0 a card's key 'serial' is missing",
         ),
     ],
 )
