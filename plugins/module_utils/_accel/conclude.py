@@ -157,22 +157,20 @@ def conclude(
     at = moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else judge.now_utc()
     hosts = list(dict.fromkeys([*hosts, *sorted({*parts, *part_errors} - {*hosts}, key=judge.natural)]))
     findings: list[dict] = []
-    observations: dict[str, object] = {}
-    records: dict[str, dict | None] = {}
+    observations: dict[str, dict] = {}
     for host in hosts:
         own = parts.get(host, {})
         said = [dict(one) for layer in own for one in own[layer]["findings"]]
         for one in said:
             one.pop("role", None)
+        observation = next(
+            (part["observed"]["devices"] for part in own.values() if "devices" in part["observed"]), None
+        )
+        if observation is not None:
+            observations[host] = judge.placed(observation, baselines.get(host))
+            said = _renamed(said, observation, observations[host], language)
         findings += said + _reachable(host, own, part_errors.get(host, {}), expected, said, at, language)
-        for part in own.values():
-            if "devices" in part["observed"]:
-                observations[host] = part["observed"]["devices"]
-                slot_record = part["observed"].get("slots")
-                records[host] = slot_record if isinstance(slot_record, dict) else None
-    findings += judge.judge_slots(
-        baselines, records, observations, declared, baseline_errors, now=at, language=language
-    )
+    findings += judge.judge_slots(baselines, {}, observations, declared, baseline_errors, now=at, language=language)
     about = {
         host: {
             "node_type": declared.get(host, {}).get("cluster_node_type"),
@@ -191,6 +189,31 @@ def conclude(
         "lines": [line(layer, findings, language) for layer in run["layers"]],
         "run": run,
     }
+
+
+def _renamed(findings: list[dict], seen: object, placed: dict, language: str) -> list[dict]:
+    """Return findings that call silent cards as the accepted baseline does.
+
+    The host itself could not know: a card that does not answer does not tell its slot, nor its serial.
+    """
+    subjects: dict[str, str] = {}
+    names: dict[str, str] = {}
+    before = {card.address: card for card in judge.cards_of(seen, language)}
+    for card in judge.cards_of(placed, language):
+        old = before.get(card.address)
+        if card.address and old and old.state != "ok":
+            subjects[old.subject] = card.subject
+            names[old.name] = card.name
+    renamed = []
+    for one in findings:
+        message = one["message"]
+        for old_name, name in names.items():
+            message = message.replace(old_name, name)
+        subject = one["subject"]
+        if one["check"].startswith("device.") and subject != one["host"]:
+            subject = subjects.get(subject, subject)
+        renamed.append({**one, "subject": subject, "message": message})
+    return renamed
 
 
 def _reachable(

@@ -284,14 +284,13 @@ def cards_of(observation: object, language: str = "en") -> list[_Card]:
     cards = []
     for device in _dicts(observation.get("devices")):
         entry = missed.pop(str(device.get("pci_address")), {})
-        state = str(entry.get("state") or "not_reported") if entry else "ok"
+        state = _silence(entry) if entry else "ok"
         # What only the bus shows was never told by the vendor's tool.
         if not entry and str(device.get("source") or "sysfs").startswith("sysfs"):
             state = "not_reported"
         cards.append(_card(device, entry, state, language))
-    cards += [_card({}, entry, str(entry.get("state") or "not_reported"), language) for entry in missed.values()]
     nameless = [entry for entry in unanswered if not entry.get("pci_address")]
-    cards += [_card({}, entry, str(entry.get("state") or "not_reported"), language) for entry in nameless]
+    cards += [_card({}, entry, _silence(entry), language) for entry in [*missed.values(), *nameless]]
     shared = Counter(card.label for card in cards)
     for number, card in enumerate(cards):
         if card.label and shared[card.label] == 1:
@@ -305,6 +304,51 @@ def cards_of(observation: object, language: str = "en") -> list[_Card]:
             if not (card.label or card.device.get("serial") or card.device.get("uuid")):
                 card.name = card.subject
     return sorted(cards, key=lambda card: (natural(card.label), natural(card.address)))
+
+
+def placed(observation: object, baseline: dict | None) -> dict:
+    """Return a copy of an observation in which cards that do not answer have the slot that was accepted for them.
+
+    A card that is lost takes the vendor's name of its place with it, and the kernel's may be another one. What
+    tells its slot, and the serial to pull, is the accepted address. A slot in which another card answers is not
+    given away.
+    """
+    observation = dict(_dict(observation))
+    if not baseline or slots.problems(baseline):
+        return observation
+    accepted = {
+        card["pci_address"]: (label, card)
+        for label, cards in _entries(baseline).items()
+        for card in cards
+        if card.get("pci_address")
+    }
+    silent = {card.address for card in cards_of(observation) if card.state != "ok"}
+    taken = {card.label for card in cards_of(observation) if card.state == "ok"}
+    for key in ("devices", "unanswered"):
+        entries = []
+        for entry in _dicts(observation.get(key)):
+            address = entry.get("pci_address")
+            label, card = accepted.get(address, (None, {}))
+            if address in silent and label and label not in taken:
+                old = _dict(entry.get("slot"))
+                entry = dict(entry)
+                if old.get("label") != label:
+                    others = [{"label": old["label"], "source": old.get("source")}] if old.get("label") else []
+                    others += _dicts(old.get("candidates"))
+                    entry["slot"] = {"label": label, "source": "baseline", "candidates": others}
+                if key == "unanswered":
+                    told = {name: entry.get(name) or card.get(name) for name in ("serial", "uuid", "model")}
+                    entry.update(told)
+            entries.append(entry)
+        observation[key] = entries
+    return observation
+
+
+def _silence(entry: dict) -> str:
+    """Return how a card does not answer: lost, hung or not_reported."""
+    if "hung" in (entry.get("state"), entry.get("reason")):
+        return "hung"
+    return "lost" if entry.get("state") == "lost" else "not_reported"
 
 
 def _card(device: dict, entry: dict, state: str, language: str) -> _Card:
@@ -390,10 +434,10 @@ def _driver_cause(tools: list[dict], drivers: list[dict], count: int | None) -> 
 
 def _query_cause(tools: list[dict], unanswered: list[dict], count: int | None) -> str:
     states = [tool.get("state") for tool in tools]
-    hung = any(entry.get("state") == "hung" for entry in unanswered)
+    hung = any(_silence(entry) == "hung" for entry in unanswered)
     # A tool that hung and left cards unanswered hung on them; one that another tool made up for did not matter.
     if TOOL_HUNG in states:
-        hung = hung or count is None or any(entry.get("state") != "lost" for entry in unanswered)
+        hung = hung or count is None or any(_silence(entry) != "lost" for entry in unanswered)
     if hung:
         return "hung"
     if count is not None:
@@ -724,8 +768,9 @@ def judge_slots(
     for host, baseline in baselines.items():
         usable[host] = baseline if baseline and not slots.problems(baseline) else None
     compared: dict[str, dict | None] = {}
-    for host in sorted(observations, key=natural):
-        observation = _dict(observations[host])
+    looked_at = {host: placed(observation, usable.get(host)) for host, observation in observations.items()}
+    for host in sorted(looked_at, key=natural):
+        observation = looked_at[host]
         about = _dict(declared.get(host))
         if not cards_of(observation) and has_no_accelerators(about) and not usable.get(host):
             continue
@@ -734,6 +779,10 @@ def judge_slots(
             detail = errors.get(host) or "; ".join(text for _, text in slots.problems(_dict(baselines[host])))
             common.update(evidence=[{"command": "", "excerpt": excerpt(detail)}], detail=detail)
             found.append(finding("device.slot.unknown", host, **common))
+            continue
+        if not cards_of(observation) and _whole(observation.get("bus_count")) is None:
+            # Nobody looked at the bus: no slot is empty for that.
+            found.append(finding("device.slot.unknown", host, detail=words(language)["not_told"], **common))
             continue
         try:
             record = records.get(host) or slots.build_record(observation, host, moment, usable.get(host))
@@ -753,8 +802,8 @@ def judge_slots(
         accepted = usable.get(host)
         if accepted and seen:
             judge = _SlotJudge(host, accepted, seen, differences[host], moment, language)
-            state = state_of(observations[host], _dict(declared.get(host)))
-            found += judge.findings(cards_of(observations[host], language), state)
+            state = state_of(looked_at[host], _dict(declared.get(host)))
+            found += judge.findings(cards_of(looked_at[host], language), state)
     return found
 
 
@@ -913,7 +962,7 @@ def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, lan
     seen: dict[str, tuple[str, list[str]]] = {}
     for host, about in hosts.items():
         declared = _dict(about.get("declared"))
-        if not about.get("observation"):
+        if about.get("observation") is None:
             continue
         if has_no_accelerators(declared) and not about.get("error"):
             seen[host] = ("", [])

@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters that turn what a module saw into findings; each is documented in the YAML file of its name."""
+
+from __future__ import annotations
+
+import json
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.accel.cluster.plugins.module_utils._accel import baseline, judge
+
+
+def _plain(value: object, what: str) -> dict:
+    """Return a mapping as plain data: variables arrive as containers that template when they are read."""
+    if not isinstance(value, dict):
+        raise AnsibleFilterError(f"{what} must be a mapping, not {type(value).__name__}")
+    return json.loads(json.dumps(value, default=str))
+
+
+def judge_devices(
+    observation: object, host: str, declared: object, language: str = "en", now: str | None = None
+) -> list[dict]:
+    """Return the findings on the cards of a host; see judge_devices.yml."""
+    seen = _plain(observation, "judge_devices: what accelerator_info returned")
+    about = _plain(declared, "judge_devices: the declared values")
+    return judge.judge_devices(str(host), seen, about, seen.get("link_readings"), now, str(language))
+
+
+def judge_baseline(
+    observation: object, host: str, declared: object, language: str = "en", now: str | None = None
+) -> list[dict]:
+    """Return the findings on the operating system of a host; see judge_baseline.yml."""
+    seen = _plain(observation, "judge_baseline: what baseline_info returned")
+    about = _plain(declared, "judge_baseline: the declared values")
+    return baseline.judge(str(host), seen, about, str(language), now or judge.now_utc())
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self) -> dict:
+        """Return name -> function."""
+        return {"judge_devices": judge_devices, "judge_baseline": judge_baseline}
