@@ -276,7 +276,7 @@ link_readings:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.accel.cluster.plugins.module_utils._accel import links, probe, record
+from ansible_collections.accel.cluster.plugins.module_utils._accel import probe
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import as_dict
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Runner
 
@@ -311,6 +311,9 @@ def main() -> None:
         )
     )
     if options["records_dir"]:
+        # Imported when needed: each file costs every host its compilation.
+        from ansible_collections.accel.cluster.plugins.module_utils._accel import links, record
+
         try:
             kept = links.load(os.path.join(options["records_dir"], "links.json"))
         except record.RecordError as exc:

@@ -25,12 +25,12 @@ _ADDRESS = re.compile(
     r"(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2}):(?P<device>[0-9a-f]{2})(?:\.(?P<function>[0-9a-f]))?$",
     re.IGNORECASE,
 )
-_CANONICAL = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$")
-_BANDWIDTH = re.compile(
+_CANONICAL = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]")
+# Compiled when it is used: only a diagnosis reads the kernel log.
+_BANDWIDTH = (
     r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (?P<gbps>[\d.]+) Gb/s available PCIe bandwidth, "
     r"limited by (?P<speed>[\d.]+) ?GT/s(?: PCIe)? x(?P<width>\d+) link at (?P<hop>[0-9a-f:.]+)"
-    r"(?: \(capable of (?P<cgbps>[\d.]+) Gb/s with (?P<cspeed>[\d.]+) ?GT/s(?: PCIe)? x(?P<cwidth>\d+) link\))?",
-    re.IGNORECASE,
+    r"(?: \(capable of (?P<cgbps>[\d.]+) Gb/s with (?P<cspeed>[\d.]+) ?GT/s(?: PCIe)? x(?P<cwidth>\d+) link\))?"
 )
 # All a link can have (PCI Express base specification); anything else, such as the 63 lanes that
 # a config space of all ones shows, is no reading.
@@ -59,7 +59,7 @@ def normalise(address: str) -> str | None:
     malformed. A line of the kernel (``PCI:0019:01:00``) leaves function 0 out; a bare address without
     a function names a device (see ``normalise_device``) and is refused here.
     """
-    if _CANONICAL.match(address) and address[4] == ":":
+    if _CANONICAL.fullmatch(address) and address[4] == ":":
         return address  # by far the most frequent; nothing to do
     parts = _split(address)
     if parts is None:
@@ -149,7 +149,7 @@ def _read_details(runner: Runner, entry: str, function: Function, bridges: dict[
     function.link, function.responding = _read_link(runner, entry)
     # The tree may lie anywhere (a bind mount, a copy): only the parents of the real path are trusted.
     parent = os.path.dirname(function.path)
-    while parent not in ("/", "") and _CANONICAL.match(os.path.basename(parent)):
+    while parent not in ("/", "") and _CANONICAL.fullmatch(os.path.basename(parent)):
         address = os.path.basename(parent)
         if address not in bridges:
             bridges[address] = _read_link(runner, parent)[0]
@@ -249,7 +249,7 @@ def parse_bandwidth_lines(kernel_log: str) -> dict[str, dict]:
     it reads current speeds when a driver binds, so a low speed there may be that of an idle card.
     """
     lines: dict[str, dict] = {}
-    for found in _BANDWIDTH.finditer(kernel_log):
+    for found in re.finditer(_BANDWIDTH, kernel_log, re.IGNORECASE):
         try:
             address, hop = normalise(found["address"]), normalise(found["hop"])
         except ValueError:

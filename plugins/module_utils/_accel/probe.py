@@ -43,22 +43,29 @@ def observe(
     for name in named:
         if name not in registry.VENDORS:
             observation.errors.append(f"vendor {name!r} is not known; known are {', '.join(registry.VENDORS)}")
-    chosen = [vendor for name, vendor in registry.VENDORS.items() if not named or name in named]
+    wanted = [name for name in registry.VENDORS if not named or name in named]
 
-    found = pci.functions(runner, root, detailed=lambda function: any(vendor.owns(function) for vendor in chosen))
-    owned = {vendor.name: [function for function in found if vendor.owns(function)] for vendor in chosen}
+    def owner(function: pci.Function) -> str | None:
+        name = registry.PCI_VENDORS.get(function.vendor)
+        return name if name in wanted and registry.VENDORS[name].owns(function) else None
+
+    owned: dict[str, list[pci.Function]] = {name: [] for name in wanted}
+    for function in pci.functions(runner, root, detailed=lambda one: owner(one) is not None):
+        its_owner = owner(function)
+        if its_owner:
+            owned[its_owner].append(function)
     functions = [function for own in owned.values() for function in own]
     observation.bus_count = len({pci.normalise_device(function.address) for function in functions})
 
     vendor_labels: dict[str, str | None] = {}
     counts: list[int | None] = []
-    for vendor in chosen:
-        own = owned[vendor.name]
-        if functions and not own and vendor.name not in named:
-            continue  # others are here, this one is not: no reason to wait for its tool
+    for name, own in owned.items():
+        if functions and not own and name not in named:
+            continue  # others are here, this one is not: no reason to load it and to wait for its tool
+        vendor = registry.VENDORS[name]
         answer = _ask(runner, vendor, own, timeout_seconds)
         absent = all(tool.state == TOOL_ABSENT for tool in answer.tools)
-        if absent and not own and vendor.name not in named:
+        if absent and not own and name not in named:
             continue
         counts.append(answer.count)
         vendor_labels.update(answer.slot_labels)

@@ -4,14 +4,56 @@
 # This module util is PRIVATE to the collection: its names may change in any release.
 """The vendors that the collection knows.
 
-The imports are static: what is loaded by name at run time is not shipped to the hosts.
+The import statements are literal: what is loaded by a computed name is not shipped to the hosts. They stand in
+functions, because every file costs each host its compilation (a module arrives as source), and a host needs
+the one or two vendors whose cards it has.
 """
 
 from __future__ import annotations
 
-from .vendors.amd import Amd
-from .vendors.ascend import Ascend
-from .vendors.base import Vendor
-from .vendors.nvidia import Nvidia
+from collections.abc import Callable, Iterator, Mapping
 
-VENDORS: dict[str, Vendor] = {vendor.name: vendor for vendor in (Nvidia(), Amd(), Ascend())}
+from .vendors.base import Vendor
+
+
+def _nvidia() -> Vendor:
+    from .vendors.nvidia import Nvidia
+
+    return Nvidia()
+
+
+def _amd() -> Vendor:
+    from .vendors.amd import Amd
+
+    return Amd()
+
+
+def _ascend() -> Vendor:
+    from .vendors.ascend import Ascend
+
+    return Ascend()
+
+
+class _Vendors(Mapping[str, Vendor]):
+    """Vendors by name, each made when it is first asked for."""
+
+    def __init__(self, makers: dict[str, Callable[[], Vendor]]) -> None:
+        self._makers = makers
+        self._made: dict[str, Vendor] = {}
+
+    def __getitem__(self, name: str) -> Vendor:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+VENDORS: Mapping[str, Vendor] = _Vendors({"nvidia": _nvidia, "amd": _amd, "ascend": _ascend})
+
+# PCI vendor id -> name: tells whom to load. A test keeps it equal to what the vendor files say.
+PCI_VENDORS = {"10de": "nvidia", "1002": "amd", "19e5": "ascend"}

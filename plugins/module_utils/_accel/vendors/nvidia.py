@@ -29,7 +29,6 @@ from ..model import (
     Link,
     Tool,
 )
-from ..parallel import run_all
 from ..runner import Result, Runner
 from .base import Answer, Vendor
 
@@ -58,22 +57,22 @@ _REASONS = (
     ("insufficient permissions", "no_permission"),
     ("no devices were found", "no_devices"),
 )
+# Patterns are compiled when they are used; most are for trouble, and a healthy host need not pay for them.
 # "... for GPU0000:17:00.0: Unknown Error", "... for GPU 0000:BA:00.0: GPU is lost. ..." and, from driver
 # 550 on, "... for GPU1: 0000:34:00.0: Unknown Error".
-_NO_HANDLE = re.compile(
-    r"unable to determine the device handle for GPU(?:\s*\d{1,3}:(?=\s))?\s*"
-    r"(?P<address>[0-9a-f]+:[0-9a-f]+:[0-9a-f.]+)",
-    re.IGNORECASE,
+_NO_HANDLE = (
+    r"(?i)unable to determine the device handle for GPU(?:\s*\d{1,3}:(?=\s))?\s*"
+    r"(?P<address>[0-9a-f]+:[0-9a-f]+:[0-9a-f.]+)"
 )
-_INFOROM = re.compile(r"inforom is corrupted at gpu (?P<address>[0-9a-f:.]+)", re.IGNORECASE)
-_LIBRARY = re.compile(r"NVML library version:\s*([\d.]+)")
-_KERNEL_MODULE = re.compile(r"Kernel Module\b.*?\s(\d+\.[\d.]+)\s")
-_LIST_GPU = re.compile(r"^GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>[^)]+)\)")
-_LIST_MIG = re.compile(r"^\s+MIG (?P<profile>\S+)\s+Device\s+(?P<index>\d+): \(UUID: (?P<uuid>[^)]+)\)")
+_INFOROM = r"(?i)inforom is corrupted at gpu (?P<address>[0-9a-f:.]+)"
+_LIBRARY = r"NVML library version:\s*([\d.]+)"
+_KERNEL_MODULE = r"Kernel Module\b.*?\s(\d+\.[\d.]+)\s"
+_LIST_GPU = r"^GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>[^)]+)\)"
+_LIST_MIG = r"^\s+MIG (?P<profile>\S+)\s+Device\s+(?P<index>\d+): \(UUID: (?P<uuid>[^)]+)\)"
 _SICK = re.compile(r"unknown error|gpu is lost|requires? reset|err!", re.IGNORECASE)
-_MINOR = re.compile(r"^Device Minor:\s*(\d+)", re.MULTILINE)
-_PROCESS_NAME = re.compile(r"(<process_name>)(.*?)(</process_name>)", re.DOTALL)
-_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_MINOR = r"(?m)^Device Minor:\s*(\d+)"
+_PROCESS_NAME = r"(?s)(<process_name>)(.*?)(</process_name>)"
+_NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 
 # Boards that sit in numbered sockets. On every other board NVML gives a module number too (all ten PCIe
 # cards of one recorded host say 1, two NVL cards say 4), which names no place.
@@ -111,13 +110,15 @@ class Failure:
 
 def parse_failure(output: str) -> Failure:
     """Return what nvidia-smi's error text names. An address that is none is left to the raw text."""
+    if not output.strip():
+        return Failure()
     low = output.lower()
     failure = Failure(reason=next((word for mark, word in _REASONS if mark in low), None))
-    for found in _NO_HANDLE.finditer(output):
+    for found in re.finditer(_NO_HANDLE, output):
         address = _address(found["address"])
         if address and address not in failure.lost:
             failure.lost.append(address)
-    library = _LIBRARY.search(output)
+    library = re.search(_LIBRARY, output)
     failure.library_version = library[1] if library else None
     return failure
 
@@ -134,7 +135,7 @@ def parse_query(output: str) -> Query:
         attached=text.integer(root.findtext("attached_gpus")),
         notes=notes,
     )
-    corrupted = {_address(found["address"]) for found in _INFOROM.finditer(notes)}
+    corrupted = {_address(found["address"]) for found in re.finditer(_INFOROM, notes)}
     for index, gpu in enumerate(root.findall("gpu")):
         sick = _sick_fields(gpu)
         device = _device(gpu, index, query.driver_version, sick)
@@ -167,7 +168,7 @@ def _tree(output: str) -> tuple[Element, str]:
     # Names of processes are printed as they are: "&", "<" or control characters in one break the document.
     from html import escape, unescape
 
-    body = _PROCESS_NAME.sub(lambda m: m[1] + escape(unescape(m[2])) + m[3], _NOT_XML.sub("", body))
+    body = re.sub(_PROCESS_NAME, lambda m: m[1] + escape(unescape(m[2])) + m[3], re.sub(_NOT_XML, "", body))
     try:
         return ElementTree.fromstring(body), around.strip()
     except ElementTree.ParseError as exc:
@@ -393,7 +394,7 @@ def parse_list(output: str) -> dict[str, list[dict]]:
     cards: dict[str, list[dict]] = {}
     instances: list[dict] | None = None
     for line in output.splitlines():
-        card, instance = _LIST_GPU.match(line), _LIST_MIG.match(line)
+        card, instance = re.match(_LIST_GPU, line), re.match(_LIST_MIG, line)
         if card:
             instances = cards.setdefault(card["uuid"], [])
         elif instance and instances is not None:
@@ -519,6 +520,9 @@ class Nvidia(Vendor):
         known = {device.pci_address for device in answer.devices} | set(answer.lost)
         # A card that is passed through to a guest is not the driver's; asking for it only costs time.
         asked = [f.address for f in functions if f.address not in known and f.driver != "vfio-pci"]
+        # Imported when needed, like the XML parser: threads are for sick hosts.
+        from ..parallel import run_all
+
         commands = [[program, "-q", "-x", "-i", address] for address in asked]
         damaged = []
         for address, result in zip(asked, run_all(runner, commands, timeout_seconds, limit=8)):
@@ -577,7 +581,7 @@ class Nvidia(Vendor):
         if device.device_nodes or not device.pci_address:
             return device.device_nodes
         told = runner.read(f"/proc/driver/nvidia/gpus/{device.pci_address}/information") or ""
-        minor = _MINOR.search(told)
+        minor = re.search(_MINOR, told)
         return runner.glob(f"/dev/nvidia{minor[1]}") if minor else []
 
 
@@ -592,7 +596,7 @@ def _driver(runner: Runner) -> Driver:
     """Return what the kernel tells of its module, without asking any tool."""
     version = text.clean(runner.read("/sys/module/nvidia/version"))
     if version is None:
-        found = _KERNEL_MODULE.search(f"{runner.read('/proc/driver/nvidia/version') or ''} ")
+        found = re.search(_KERNEL_MODULE, f"{runner.read('/proc/driver/nvidia/version') or ''} ")
         version = found[1] if found else None
     loaded = version is not None or bool(runner.glob("/sys/module/nvidia"))
     return Driver("nvidia", kernel_version=version, loaded=loaded)

@@ -489,9 +489,9 @@ class Fake(Vendor):
 
 
 def two_vendors(monkeypatch, tree, first, second):
-    monkeypatch.setattr(
-        registry, "VENDORS", {v.name: v for v in (Fake("one", "aaaa", first), Fake("two", "bbbb", second))}
-    )
+    vendors = {"one": Fake("one", "aaaa", first), "two": Fake("two", "bbbb", second)}
+    monkeypatch.setattr(registry, "VENDORS", vendors)
+    monkeypatch.setattr(registry, "PCI_VENDORS", {"aaaa": "one", "bbbb": "two"})
     tree.add("0000:18:00.0", "0xaaaa", pci_class="0x120000")
     tree.add("0000:2a:00.0", "0xbbbb", pci_class="0x120000")
 

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import registry
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
 
+PACKAGE = "ansible_collections.accel.cluster.plugins.module_utils._accel"
 HOME = Path(registry.__file__).parent
 
 
@@ -24,6 +27,24 @@ def test_imports_are_static():
     """What is imported by name at run time is not shipped to the hosts."""
     for path in HOME.rglob("*.py"):
         assert not re.search(r"\bimportlib\b|__import__", path.read_text()), path
+
+
+def test_the_table_of_pci_vendors_is_that_of_the_files():
+    told = {pci_vendor: name for name, vendor in registry.VENDORS.items() for pci_vendor in vendor.pci_vendors}
+    assert told == registry.PCI_VENDORS
+
+
+def test_a_host_loads_only_its_own_vendor():
+    code = (
+        "import sys\n"
+        f"sys.path[:0] = {sys.path!r}\n"
+        f"from {PACKAGE} import registry\n"
+        "assert registry.VENDORS['nvidia'].name == 'nvidia'\n"
+        "loaded = sorted(name.rpartition('.')[2] for name in sys.modules if '._accel.vendors.' in name)\n"
+        "print(loaded)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['base', 'nvidia']\n"
 
 
 @pytest.mark.parametrize("name", list(registry.VENDORS))
