@@ -9,10 +9,13 @@ SHELL := /bin/bash
 export ACCEL_REHEARSAL_INSTANCE ?= rehearsal
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+# Nothing is written to the user's home; sockets need a short path.
+export ANSIBLE_HOME := $(CURDIR)/.cache/ansible
+export ANSIBLE_SSH_CONTROL_PATH_DIR := /run/accel-ssh
 PLAY := ansible-playbook --inventory inventories/rehearsal
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
+	@grep -hE '^[a-z -]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
 
 setup:
 	@tools/setup.sh rehearsal
@@ -37,3 +40,22 @@ heal: setup  ## HOST=gpu-01: take every fault out again
 
 destroy:  ## remove the test hosts; caches stay
 	@tools/rehearsal_hosts.py destroy
+
+test: setup-test  ## all that CI runs
+	@tools/run_tests.py core
+
+test-full: setup-test  ## everything: also other versions, installed forms, rehearsals from nothing
+	@tools/run_tests.py full
+
+lint unit browser sanity molecule: setup-test  ## one part of the tests
+	@tools/run_tests.py $@
+
+drill: setup-test  ## hosts, rollout, then every fault in turn
+	@tools/run_tests.py molecule drill
+
+bench: setup-test  ## what the collection costs, on the rehearsal hosts
+	@python tests/bench/bench.py
+
+clean:  ## remove hosts, caches and the virtual environment
+	@tools/rehearsal_hosts.py clean
+	rm -rf .venv

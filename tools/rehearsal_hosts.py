@@ -8,6 +8,7 @@
     rehearsal_hosts.py destroy --instance rehearsal                     remove all but the caches
     rehearsal_hosts.py stop    --instance rehearsal gpu-01              as if a host lost its power
     rehearsal_hosts.py podman  --instance rehearsal -- ps -a            podman with this instance's storage
+    rehearsal_hosts.py clean                                            remove all instances and all caches
 
 Why not the modules of containers.podman: this podman (4.3) cannot name a network's bridge, so two checkouts would
 meet on "podman1"; and podman cannot remove a container whose processes were all killed (`rm -f` fails with
@@ -247,7 +248,7 @@ class Instance:
     # what the machine allows
 
     def limits(self):
-        """Limits that podman may set. Without CAP_SYS_RESOURCE nobody can raise its own; then the machine's are used."""
+        """Limits to start hosts with: without CAP_SYS_RESOURCE none above this process's own, else podman's choice."""
         status = pathlib.Path("/proc/self/status").read_text(encoding="utf-8")
         effective = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
         if effective >> CAP_SYS_RESOURCE & 1:
@@ -393,7 +394,7 @@ class Instance:
             raise Problem(f"{name} did not come up, systemd is {state}:\n{units}")
         key = (self.ssh_dir / "id_ed25519.pub").read_text(encoding="utf-8")
         # The marker allows the emulator to work; nothing but this step writes it.
-        script = f"install -d -m 755 /etc/accel; echo {self.id} > /etc/accel/rehearsal; cat > /root/.ssh/authorized_keys"
+        script = f"mkdir -p /etc/accel; echo {self.id} > /etc/accel/rehearsal; cat > /root/.ssh/authorized_keys"
         self.inside(name, "sh", "-euc", script, feed=key)
         wait_for_sshd(name, address)
 
@@ -482,7 +483,8 @@ def pids_of(ids):
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if "Z" == (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]:
+            # The field after the name, which may hold anything: Z is a zombie, dead but not yet waited for.
+            if (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] == "Z":
                 continue
             text = (entry / "cgroup").read_text(encoding="utf-8")
             if (entry / "comm").read_text(encoding="utf-8").strip() == "conmon":
@@ -600,9 +602,16 @@ def check_machine():
         raise Problem(f"not installed: {' '.join(absent)}; 'make hosts' installs what is needed")
 
 
+def clean():
+    for path in CACHE.glob("*/podman"):
+        Instance(path.parent.name).destroy()
+    unmount_below(CACHE)
+    shutil.rmtree(CACHE, ignore_errors=True)
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("action", choices=("create", "destroy", "stop", "podman"))
+    parser.add_argument("action", choices=("create", "destroy", "stop", "podman", "clean"))
     parser.add_argument("--instance", default=os.environ.get("ACCEL_REHEARSAL_INSTANCE", "rehearsal"))
     parser.add_argument("words", nargs="*", help="host names, or podman's arguments")
     args = parser.parse_intermixed_args(argv)
@@ -611,6 +620,9 @@ def main(argv=None):
         instance = Instance(args.instance)
         if args.action == "podman":
             os.execvpe("podman", ["podman", *args.words], instance.environment())
+        if args.action == "clean":
+            clean()
+            return 0
         CACHE.mkdir(exist_ok=True)
         with open(CACHE / f"{instance.name}.lock", "w", encoding="utf-8") as lock:
             # The kernel frees the lock of a killed run.
