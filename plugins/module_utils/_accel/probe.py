@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from . import dmi, pci, registry, slots, text
+from . import dmi, pci, registry, text
 from .model import TOOL_ABSENT, TOOL_UNREADABLE, Device, Health, Link, Observation, SlotName, Tool
 from .runner import Runner
+from .slot_names import name_slots
 from .vendors.base import Answer, Vendor
 
 # What may be left out. Slots and links are read from sysfs, the others come with the vendor's answer.
@@ -207,7 +208,7 @@ def _name_slots(
     on_bus = pci.slot_table(runner, root)
     boards: dict[str, str | None] = {device.pci_address or "": device.serial for device in observation.devices}
     try:
-        names = slots.name_slots(functions, declared, vendor_labels, on_bus, table, boards)
+        names = name_slots(functions, declared, vendor_labels, on_bus, table, boards)
     except ValueError as exc:
         # A declared map that is wrong must not be taken for no map: no slot is named at all then.
         observation.errors.append(str(exc))
