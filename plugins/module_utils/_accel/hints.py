@@ -370,10 +370,11 @@ CAUSES = {
     ),
     "device.slot.unknown": _cause(
         UNKNOWN,
-        "the slots of {host} could not be compared: {detail}",
-        "无法比较 {host} 的槽位：{detail}",
-        "The evidence has the reason. A damaged baseline is restored from the version control of the site.",
-        "原因见证据。损坏的基线文件可从站点的版本库恢复。",
+        "{subject} could not be compared with the accepted cards: {detail}",
+        "无法将 {subject} 与已确认的卡比较：{detail}",
+        "The evidence has the reason. A damaged baseline is restored from the version control of the site; a card that "
+        "tells neither serial nor UUID is asked again with its vendor tool as root.",
+        "原因见证据。损坏的基线文件可从站点的版本库恢复；既无序列号又无 UUID 的卡请以 root 用厂商工具重新查询。",
     ),
     "device.slot.blocked": _blocked(
         "the card in slot {slot} could not be identified; accepted there: {accepted}",

@@ -75,6 +75,7 @@ _WORDS = {
         "place": "{0} slot {1}",
         "no_place": "{0}, slot not known",
         "empty": "nothing",
+        "anonymous": "the card tells neither serial nor UUID",
     },
     "zh": {
         "slot": "槽位 {0}",
@@ -101,6 +102,7 @@ _WORDS = {
         "place": "{0} 槽位 {1}",
         "no_place": "{0}（槽位未知）",
         "empty": "无",
+        "anonymous": "该卡既无序列号也无 UUID",
     },
 }
 
@@ -187,7 +189,7 @@ def parse_time(text: object) -> datetime | None:
         moment = datetime.fromisoformat(word.replace("Z", "+00:00"))
     except ValueError:
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return moment.astimezone(timezone.utc) if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
 def now_utc() -> str:
@@ -873,8 +875,8 @@ class _SlotJudge:
         if blocker and kind in (None, "missing", "changed"):
             return self._finding("device.slot.blocked", label, blocked_by=blocker, **values)
         if silent:
-            # On the bus, but it does not say which card it is, and the host's checks blame nothing for it.
-            return self._finding("device.slot.blocked", label, blocked_by="device.count", **values)
+            # A card is there, it just does not say which one; neither the accepted one nor another is proven.
+            return self._finding("device.slot.unknown", label, detail=self.say["anonymous"], **values)
         if kind is None or (kind == "changed" and "firmware_version" not in events["changed"]["fields"]):
             return self._finding("device.slot.ok", label, **values)
         event = events[kind]

@@ -750,6 +750,27 @@ def test_an_address_that_is_none_makes_the_slots_unknown_not_a_crash():
     assert "somewhere" in found[0]["message"]
 
 
+def test_three_cards_that_went_round_are_told_by_the_card_that_is_in_the_slot_now():
+    observation = seen.healthy()
+    first, second, third = (observation["devices"][number] for number in (0, 1, 2))  # SXM4, SXM2, SXM1
+    for key in ("serial", "uuid"):
+        first[key], second[key], third[key] = third[key], first[key], second[key]
+    found = slot_findings(observation)
+    assert {f["subject"]: f["message"] for f in found if f["verdict"] != "pass"} == {
+        "SXM4": "serial 165040100002 was accepted in slot SXM1 and is now in slot SXM4",
+        "SXM2": "serial 165040100000 was accepted in slot SXM4 and is now in slot SXM2",
+        "SXM1": "serial 165040100001 was accepted in slot SXM2 and is now in slot SXM1",
+    }
+
+
+def test_a_card_that_does_not_say_which_one_it_is_is_neither_accepted_nor_replaced():
+    observation = altered("serial", None)
+    observation["devices"][6].update(uuid=None)
+    found = slot_findings(observation)
+    assert turned(slot_findings(seen.healthy()), found) == {("device.slot", "SXM5"): ("unknown", "unknown", None)}
+    assert "neither serial nor UUID" in one(found, "device.slot", "SXM5")["message"]
+
+
 def test_hosts_without_cards_have_no_slots_to_judge():
     empty = {"devices": [], "count": None, "bus_count": 0, "unanswered": [], "tools": []}
     assert judge.judge_slots({}, {}, {"ctl-01": empty}, {"ctl-01": NO_CARDS}, now=NOW) == []
@@ -838,6 +859,23 @@ def test_hosts_of_no_cards_variables_that_fail_and_hosts_that_were_not_seen():
 
 
 # ---------------------------------------------------------------------------------------------- verdict and text
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-11-30T01:02:03Z", "2026-11-30T01:02:03Z"),
+        ("20261130T010203Z", "2026-11-30T01:02:03Z"),
+        ("2026-11-30T09:02:03+08:00", "2026-11-30T01:02:03Z"),
+        ("2026-11-30T01:02:03", "2026-11-30T01:02:03Z"),
+        ("yesterday", None),
+        (None, None),
+        (1796000000, None),
+    ],
+)
+def test_times_are_utc(text, moment):
+    told = judge.parse_time(text)
+    assert (told and told.strftime("%Y-%m-%dT%H:%M:%SZ")) == moment
 
 
 @pytest.mark.parametrize(
