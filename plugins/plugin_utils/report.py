@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from ansible_collections.accel.cluster.plugins.module_utils._accel import judge
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import (
     FAIL,
     LAYERS,
@@ -49,8 +50,8 @@ PAGE_EVIDENCE_LIMIT = 1_500_000
 
 # Findings of one cause that are shown before the rest is folded.
 GROUP_SHOWN = 6
-# Fields in which findings are the same for a reader, apart from their subject.
-SAME = ("check", "host", "verdict", "message", "expected", "observed", "hint_text", "evidence", "blocked_by")
+# Fields in which findings say the same to a reader, apart from the card they name.
+SAME = ("host", "expected", "observed", "hint_text", "blocked_by")
 # Hosts beyond which the cells of the map are signs only, with their names in the title.
 DENSE_HOSTS = 48
 # First causes that the head of the page names.
@@ -62,6 +63,7 @@ VALUES_SHOWN = 4
 TEXT: dict[str, dict[str, str]] = {
     "en": {
         "lang": "en",
+        "key": "en",
         "product": "Acceptance report",
         "pass": "Pass",
         "fail": "Fail",
@@ -74,6 +76,7 @@ TEXT: dict[str, dict[str, str]] = {
         "why_pass": "The only check passed on {hosts}.|All {checks} passed on {hosts}.",
         "why_pass_warnings": "No critical check failed: {good} of {checks} passed on {hosts}, {n} warning.|"
         "No critical check failed: {good} of {checks} passed on {hosts}, {n} warnings.",
+        "why_layers": "Nothing was judged in: {layers}.",
         "why_other": "The verdict was given for a reason that no single finding shows.",
         "count_fail": "failed",
         "count_unknown": "could not be judged",
@@ -126,6 +129,7 @@ TEXT: dict[str, dict[str, str]] = {
         "consequences": "{n} check could not be judged because of this|{n} checks could not be judged because of this",
         "blocked_by": "Not judged because this check did not pass:",
         "more": "{n} more",
+        "each_card": "Each of these cards",
         "check": "Check",
         "times": "Times",
         "reason": "Reason",
@@ -145,6 +149,7 @@ TEXT: dict[str, dict[str, str]] = {
     },
     "zh": {
         "lang": "zh-CN",
+        "key": "zh",
         "product": "验收报告",
         "pass": "通过",
         "fail": "不通过",
@@ -156,6 +161,7 @@ TEXT: dict[str, dict[str, str]] = {
         "why_unknown": "{checks}中有 {n} 项无法判定，涉及 {hosts}中的 {bad} 台；没有关键检查不通过。",
         "why_pass": "{hosts}上的 {checks}全部通过。",
         "why_pass_warnings": "没有关键检查不通过：{hosts}上的 {checks}中 {good} 项通过，{n} 项警告。",
+        "why_layers": "以下层次没有任何判定：{layers}。",
         "why_other": "该结论不是由某一条检查结果单独得出的。",
         "count_fail": "项不通过",
         "count_unknown": "项无法判定",
@@ -208,6 +214,7 @@ TEXT: dict[str, dict[str, str]] = {
         "consequences": "{n} 项检查因此无法判定",
         "blocked_by": "因下列检查未通过而未判定：",
         "more": "其余 {n} 条",
+        "each_card": "这些卡",
         "check": "检查",
         "times": "次数",
         "reason": "原因",
@@ -321,6 +328,16 @@ class _Page:
             cards.setdefault(_name(finding.get("subject")), []).append(index)
             if state in OPEN:
                 self.open_by_check.setdefault((finding.get("host"), finding.get("check")), []).append(index)
+        # How messages name a card, by what findings call it.
+        self.card_names = {
+            (host.get("host"), subject): judge.name_card(
+                self.words["key"], *(slot.get(key) for key in ("address", "label", "serial", "uuid"))
+            )
+            for host in self.hosts
+            for slot in host.get("slots") or []
+            for subject in (slot.get("label"), slot.get("address"))
+            if subject
+        }
         self.causes = [self._root(index) for index in range(len(self.findings))]
         self.anchors = self._anchors()
         # Where a cell with nothing wrong leads.
@@ -385,7 +402,10 @@ class _Page:
                 return self.say("why_pass", n=total, **words)
             return self.say("why_pass_warnings", n=total - counts[PASS], good=counts[PASS], **words)
         bad = {finding.get("host") for finding, state in zip(self.findings, self.states) if state == verdict}
-        return self.say("why_" + verdict if bad else "why_other", n=counts[verdict], bad=len(bad), **words)
+        if bad:
+            return self.say("why_" + verdict, n=counts[verdict], bad=len(bad), **words)
+        empty = [layer["name"] for layer in self._layers() if layer["verdict"] and not layer["counts"]]
+        return self.say("why_layers", layers=", ".join(empty)) if empty else self.say("why_other")
 
     def _head(self, verdict: str) -> dict:
         """Return the first causes of a bad verdict: who sees only the top of the page still knows what it is about."""
@@ -413,7 +433,8 @@ class _Page:
         # All five are always shown: a pass of one layer must not look like a pass of everything.
         for name in [*LAYERS, *(name for name in told if name not in LAYERS)]:
             count = counts.get(name, Counter())
-            verdict = _text(told[name].get("verdict")) if name in told and count else ""
+            # Asked for, and nothing judged: that is unknown, whatever it says.
+            verdict = "" if name not in told else _text(told[name].get("verdict")) if count else UNKNOWN
             rows.append(
                 {
                     "name": self.words.get("layer_" + name, name),
@@ -567,7 +588,8 @@ class _Page:
         # The same words about several cards of a host are one row that names them all.
         same: dict[tuple, list[int]] = {}
         for index in indexes:
-            key = json.dumps([self.findings[index].get(name) for name in SAME], default=str)
+            finding = self.findings[index]
+            key = json.dumps([*(finding.get(name) for name in SAME), self._message(index, "")], default=str)
             same.setdefault((key, index if index in consequences else None), []).append(index)
         items = [self._item(row, consequences.get(row[0], []), len(hints) > 1) for row in same.values()]
         folded = items[GROUP_SHOWN:]
@@ -584,25 +606,37 @@ class _Page:
             "folded_count": sum(len(item["subjects"]) for item in folded),
         }
 
+    def _message(self, index: int, card: str) -> str:
+        """Return the message of a finding, with ``card`` for the full name of the card that it is about."""
+        finding = self.findings[index]
+        name = self.card_names.get((finding.get("host"), finding.get("subject")))
+        message = _text(finding.get("message"))
+        return message.replace(name, card) if name else message
+
     def _item(self, indexes: list[int], consequences: list[int], own_hint: bool) -> dict:
         finding = self.findings[indexes[0]]
         family = [*indexes, *consequences]
         note = self.words["cut"]
         host = finding.get("host")
         subjects = [self.findings[one].get("subject") for one in indexes]
+        message = self._message(indexes[0], self.words["each_card"]) if len(indexes) > 1 else finding.get("message")
+        evidence: list = []
+        for one in indexes:
+            entries = self.findings[one].get("evidence")
+            evidence += [entry for entry in entries or [] if entry not in evidence] if isinstance(entries, list) else []
         return {
             "host": _name(host),
             "subjects": [
                 {"name": "" if subject == host else _name(subject), "anchor": self.anchors[one]}
                 for one, subject in zip(indexes, subjects)
             ],
-            "message": cut(_text(finding.get("message")), TEXT_LIMIT, note),
+            "message": cut(_text(message), TEXT_LIMIT, note),
             "judged": finding.get("expected") is not None or finding.get("observed") is not None,
             "expected": cut(value_text(finding.get("expected")), VALUE_LIMIT, note),
             "observed": cut(value_text(finding.get("observed")), VALUE_LIMIT, note),
             "hint_text": _text(finding.get("hint_text")) if own_hint else "",
             "blocked_by": _text(finding.get("blocked_by")),
-            "evidence": self._evidence(finding.get("evidence")),
+            "evidence": self._evidence(evidence),
             # What a filter looks at: its own and its consequences', which are folded into it.
             "states": " ".join(dict.fromkeys(self.states[one] for one in family)),
             "checks": " ".join(dict.fromkeys(_text(self.findings[one].get("check")) for one in family)),

@@ -3,12 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A headless Chromium, driven over its DevTools protocol: just what the tests of a page need.
 
+Run as a program it takes a picture of a page: ``cdp.py report.html picture.png --scheme dark --until '#state-unknown'``
+
 Every wait is for a message of the browser, with a deadline; nothing sleeps in place of a condition but the start,
 which polls for the file in which the browser says its port.
 """
 
 from __future__ import annotations
 
+import argparse
 import base64
 import json
 import os
@@ -171,6 +174,8 @@ class Page:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        # Else a picture of more than the view is laid out wider than what was tested.
+        self.call("Emulation.setScrollbarsHidden", hidden=True)
         self._loaded = False
         self.requests.clear()
         self.problems.clear()
@@ -209,3 +214,30 @@ class Page:
     def close(self) -> None:
         """Close the page."""
         self.browser.call("Target.closeTarget", targetId=self._target)
+
+
+def main() -> None:
+    """Take a picture."""
+    parser = argparse.ArgumentParser(description="Take a picture of a page.")
+    parser.add_argument("page", type=Path)
+    parser.add_argument("picture", type=Path)
+    parser.add_argument("--width", type=int, default=1280)
+    parser.add_argument("--scheme", choices=("light", "dark"), default="light")
+    parser.add_argument("--until", help="selector of the element above which the picture ends")
+    options = parser.parse_args()
+    program = find_chromium()
+    if not program:
+        parser.error("there is no Chromium on this machine")
+    with Browser(program) as browser:
+        page = browser.page()
+        page.open(options.page, width=options.width, scheme=options.scheme)
+        height = None
+        if options.until:
+            height = page.run(f"document.querySelector({json.dumps(options.until)}).getBoundingClientRect().top | 0")
+        page.screenshot(options.picture, height=height)
+        for problem in page.problems:
+            print(problem)
+
+
+if __name__ == "__main__":
+    main()

@@ -45,8 +45,8 @@ TITLES = {
 CAUSES = {
     "device.count.lost": (
         (
-            "7 of 8 cards answer; 0000:ba:00.0 (slot SXM5, serial 1650423000128) is on the bus but lost",
-            "8 张卡中有 7 张应答；0000:ba:00.0（槽位 SXM5，序列号 1650423000128）在总线上但已丢失",
+            "7 of 8 cards answer; 0000:ba:00.0 (slot SXM5, serial 1650423000105) is on the bus but lost",
+            "8 张卡中有 7 张应答；0000:ba:00.0（槽位 SXM5，序列号 1650423000105）在总线上但已丢失",
         ),
         (
             (

@@ -189,7 +189,7 @@ def test_a_verdict_nobody_knows_is_unknown():
 def test_the_head_names_the_first_causes():
     (causes,) = page(report_runs.sick()).of("causes")
     assert causes.text == (
-        "gpu-01 7 of 8 cards answer; 0000:ba:00.0 (slot SXM5, serial 1650423000128) is on the bus but lost "
+        "gpu-01 7 of 8 cards answer; 0000:ba:00.0 (slot SXM5, serial 1650423000105) is on the bus but lost "
         "gpu-03 OAM2 The link runs with 8 of 16 lanes; the bridge 0000:40:01.1 above the card holds it down"
     )
 
@@ -209,10 +209,13 @@ def test_layers_that_were_not_verified_are_shown_as_such():
     assert items[1:] == [f"{name} Not verified" for name in ("Network", "Storage", "Application", "Monitoring")]
 
 
-def test_a_layer_without_a_finding_is_not_verified_whatever_its_verdict():
+def test_a_layer_that_was_asked_for_and_not_judged_is_unknown_and_the_reason():
     run = report_runs.healthy()
     run["layers"].append({"layer": "network", "verdict": "pass", "counts": {}})
-    assert "Network Not verified" in page(run).elements[0].text
+    run["verdict"] = "unknown"
+    shown = page(run)
+    assert "Network ?Unknown Not verified" in shown.elements[0].text
+    assert shown.id("why").text == "Nothing was judged in: Network."
 
 
 # -- the map
@@ -351,11 +354,13 @@ def test_nothing_vanishes():
             {"check": "device.slot", "verdict": "unknown", "cause": "x", "blocked_by": "device.link_speed"},
             {"check": "device.link_speed", "verdict": "unknown", "cause": "x", "severity": "warning"},
             # a fail that says it was blocked is still a fail of its own
-            {"check": "device.health", "verdict": "fail", "cause": "x", "blocked_by": "device.query"},
+            {"check": "device.driver", "verdict": "fail", "cause": "x"},
+            {"check": "device.health", "verdict": "fail", "cause": "x", "blocked_by": "device.driver"},
         )
     )
     assert {element.attributes["id"] for element in shown.of("finding")} == {
-        f"f-device.{name}--n1" for name in ("query", "count", "model", "memory", "slot", "link_speed", "health")
+        f"f-device.{name}--n1"
+        for name in ("query", "count", "model", "memory", "slot", "link_speed", "driver", "health")
     }
     assert "Not judged because this check did not pass: device.nothing" in shown.id("f-device.model--n1").text
 
@@ -413,6 +418,29 @@ def test_cards_of_a_host_with_the_same_words_are_one_row_with_a_link_each():
     assert rows[0].attributes["data-n"] == "8"
     for number in range(8):
         assert shown.id(f"f-device.link_speed--gpu-03--OAM{number}").tag == "a"
+
+
+def test_messages_that_differ_only_in_the_name_of_the_card_are_one_row_too():
+    builder = report_runs.Builder()
+    builder.host("gpu-01", "h100_sxm", cards=3)
+    names = ["0000:18:00.0 (slot SXM0, serial 1650423000100)", "0000:2a:00.0 (slot SXM1, serial 1650423000101)"]
+    for number, name in enumerate(names):
+        builder.change(
+            "device.link_width",
+            "gpu-01",
+            f"SXM{number}",
+            "fail",
+            "narrow",
+            message=f"{name} is narrow",
+            evidence=[{"command": f"tool {number}", "rc": 0, "excerpt": "x"}],
+        )
+    builder.change("device.link_width", "gpu-01", "SXM2", "fail", "narrow", message="SXM2 has another fault")
+    shown = page(builder.run("fail"))
+    rows = [element for element in shown.of("finding") if element.attributes["data-c"] == "device.link_width"]
+    assert [element.attributes["data-s"] for element in rows] == ["SXM0|SXM1", "SXM2"]
+    assert "Each of these cards is narrow" in rows[0].text
+    assert "tool 0" in rows[0].text and "tool 1" in rows[0].text
+    assert "SXM2 has another fault" in rows[1].text
 
 
 def test_many_findings_of_one_cause_are_folded_after_the_first():
