@@ -13,8 +13,6 @@ An idle card lowers its link speed to save power, so only a reading of a working
 
 from __future__ import annotations
 
-import os
-
 from . import record
 
 SCHEMA = 1
@@ -22,9 +20,10 @@ SCHEMA = 1
 
 def load(path: str) -> dict:
     """Return ``{address: reading}``; empty when there is no file yet. Raises RecordError for a bad one."""
-    if not path or not os.path.exists(path):
+    body = record.load(path) if path else None
+    if body is None:
         return {}
-    links = record.load(path).get("links")
+    links = body.get("links")
     if not isinstance(links, dict):
         raise record.RecordError(f"{path}: links is no mapping; the file is left untouched")
     return links
