@@ -148,7 +148,13 @@ def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
         print(json.dumps(observation, indent=2, sort_keys=True) if options.json else show_devices(observation))
         return EXIT_OK if observation["count"] == observation["bus_count"] else EXIT_UNKNOWN
     if options.command == "slots":
-        body = slots.build_record(observation, node["host"], record.now_utc())
+        try:
+            # The record on the node still knows the serial of a card that is lost now.
+            known = record.load(os.path.join(node["records_dir"], "slots.json"), slots.problems)
+        except record.RecordError as exc:
+            print(f"accelctl: {exc}", file=sys.stderr)
+            return EXIT_UNKNOWN
+        body = slots.build_record(observation, node["host"], record.now_utc(), known)
         print(json.dumps(body, indent=2, sort_keys=True) if options.json else show_devices(observation))
         return EXIT_OK if observation["count"] == observation["bus_count"] else EXIT_UNKNOWN
     try:

@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``accelctl``: exit statuses and what it prints, on a host whose cards show on the bus only."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.accel.cluster.plugins.module_utils._accel import cli
+from doubles import RecordedRunner
+
+BUS = "/sys/bus/pci/devices/"
+CARD = {"vendor": "0x10de", "device": "0x2330", "class": "0x030200", "numa_node": "0"}
+
+
+def runner(*addresses: str) -> RecordedRunner:
+    """Return a host without any vendor tool that shows H100 cards at these addresses."""
+    files = {f"{BUS}{address}/{name}": text for address in addresses for name, text in CARD.items()}
+    return RecordedRunner(files=files, tools=set())
+
+
+def node_file(tmp_path, **declared: object) -> str:
+    """Write a node file that declares H100 cards; return its path."""
+    path = tmp_path / "node.json"
+    body = {
+        "host": "gpu-01",
+        "language": "en",
+        "records_dir": str(tmp_path),
+        "declared": {"cluster_accelerator_vendor": "nvidia", "cluster_accelerator_count": "2", **declared},
+    }
+    path.write_text(json.dumps(body))
+    return str(path)
+
+
+def finding(verdict: str, severity: str = "critical") -> dict:
+    """Return as much of a finding as the exit status looks at."""
+    return {"verdict": verdict, "severity": severity}
+
+
+@pytest.mark.parametrize(
+    ("findings", "status"),
+    [
+        ([], 3),
+        ([finding("pass")], 0),
+        ([finding("pass"), finding("not_applicable")], 0),
+        ([finding("pass"), finding("unknown", "warning")], 0),
+        ([finding("fail", "warning"), finding("pass")], 1),
+        ([finding("fail", "warning"), finding("unknown")], 3),
+        ([finding("unknown"), finding("fail")], 2),
+    ],
+)
+def test_exit_status(findings: list[dict], status: int) -> None:
+    assert cli.exit_status(findings) == status
+
+
+def test_cards_without_a_tool_are_listed_and_are_no_pass(tmp_path, capsys) -> None:
+    host = runner("0000:18:00.0", "0000:2a:00.0")
+    assert cli.main(["devices", "--node-file", node_file(tmp_path)], host) == 3
+    assert "0000:2a:00.0" in capsys.readouterr().out
+    assert cli.main(["check", "--json", "--node-file", node_file(tmp_path)], host) in (2, 3)
+    told = json.loads(capsys.readouterr().out)
+    verdicts = {one["check"]: one["verdict"] for one in told["findings"]}
+    assert verdicts["device.driver"] == "fail"
+    assert verdicts["device.count"] != "pass"
+
+
+def test_devices_needs_no_declaration(capsys) -> None:
+    assert cli.main(["devices", "--json", "--node-file", "/nonexistent"], runner("0000:18:00.0")) == 3
+    assert json.loads(capsys.readouterr().out)["bus_count"] == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"host": "gpu-01"}'])
+def test_check_names_a_bad_node_file(tmp_path, capsys, text: str) -> None:
+    path = tmp_path / "node.json"
+    path.write_text(text)
+    assert cli.main(["check", "--node-file", str(path)], runner()) == 3
+    assert str(path) in capsys.readouterr().err
+
+
+def test_a_lost_card_keeps_its_last_serial(tmp_path, capsys) -> None:
+    known = {
+        "schema": 1,
+        "host": "gpu-01",
+        "observed_at": "2026-11-29T01:02:03Z",
+        "tool": {"name": "nvidia-smi", "version": "570.86.15"},
+        "slots": {
+            "SXM1": [
+                {
+                    "serial": "999000000001",
+                    "uuid": "GPU-1",
+                    "identity": "uuid",
+                    "pci_address": "0000:18:00.0",
+                    "model": "NVIDIA H100 80GB HBM3",
+                    "firmware_version": "96.00",
+                }
+            ]
+        },
+        "unplaced": [],
+    }
+    (tmp_path / "slots.json").write_text(json.dumps(known))
+    cli.main(["slots", "--json", "--node-file", node_file(tmp_path)], runner())
+    card = json.loads(capsys.readouterr().out)["slots"]["SXM1"][0]
+    assert (card["serial"], card["present"]) == ("999000000001", False)
+
+
+@pytest.mark.parametrize("command", ["slots", "check"])
+def test_a_bad_record_is_named_not_overwritten(tmp_path, capsys, command: str) -> None:
+    name = {"slots": "slots.json", "check": "links.json"}[command]
+    (tmp_path / name).write_text('{"schema": 1,')
+    assert cli.main([command, "--keep", "--node-file", node_file(tmp_path)], runner("0000:18:00.0")) == 3
+    assert name in capsys.readouterr().err
+    assert (tmp_path / name).read_text() == '{"schema": 1,'
