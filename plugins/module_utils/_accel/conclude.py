@@ -390,7 +390,7 @@ def cards(
         entries = [(spot.slot, spot.card) for spot in slots.cards(accepted)] if accepted else []
     shown = []
     for label, card in sorted(
-        entries, key=lambda item: (judge.natural(item[0]), judge.natural(item[1].get("pci_address")))
+        entries, key=lambda item: (judge.natural(item[0]), str(item[1].get("pci_address") or ""))
     ):
         address = card.get("pci_address")
         own = [one for one in findings if one["subject"] != host and one["subject"] in (label, address)]

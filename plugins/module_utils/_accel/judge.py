@@ -12,7 +12,7 @@ pass is unknown with ``blocked_by``, so that a person reads the cause once, not 
 
 from __future__ import annotations
 
-import re
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,6 +34,7 @@ from .model import (
     to_float,
     to_int,
 )
+from .slot_names import natural
 
 EXCERPT_LIMIT = 2000
 GIB = 1 << 30
@@ -169,14 +170,6 @@ def verdict(findings: Iterable[dict]) -> str:
     return PASS
 
 
-def natural(text: object) -> tuple:
-    """Return the key that sorts SXM2 before SXM10, and nothing (None) last."""
-    if text is None or text == "":
-        return (1,)
-    parts = re.split(r"(\d+)", str(text).lower())
-    return (0, tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part))
-
-
 def parse_time(text: object) -> datetime | None:
     """Return a time as UTC from ISO 8601 or 20261130T010203Z, None for anything else."""
     word = str(text or "").strip()
@@ -247,13 +240,19 @@ def _true(value: object, default: bool) -> bool:
     return str(value).strip().lower() not in ("false", "no", "off", "0", "n", "f")
 
 
+def _finite(value: object) -> float | None:
+    """Return a number; None also for NaN and infinity, which compare so that everything would pass."""
+    number = to_float(value)
+    return number if number is not None and math.isfinite(number) else None
+
+
 def _number(declared: dict, name: str) -> tuple[float | None, bool]:
     """Return a declared number and whether it is usable; (None, True) when nothing is declared."""
     raw = declared.get(name)
     if raw is None or raw == "":
         return None, True
-    value = to_float(raw)
-    if value is None or value != value or value < 0:  # NaN compares with nothing and would pass everything
+    value = _finite(raw)
+    if value is None or value < 0:
         return None, False
     return (value or None), True
 
@@ -305,7 +304,8 @@ def cards_of(observation: object, language: str = "en") -> list[_Card]:
             card.subject = f"device {number if index is None else index}"
             if not (card.label or card.device.get("serial") or card.device.get("uuid")):
                 card.name = card.subject
-    return sorted(cards, key=lambda card: (natural(card.label), natural(card.address)))
+    # An address is one number in hexadecimal digits; its canonical form sorts as text.
+    return sorted(cards, key=lambda card: (natural(card.label), str(card.address or "")))
 
 
 def placed(observation: object, baseline: dict | None) -> dict:
@@ -617,7 +617,7 @@ class _HostJudge:
         tolerance, tolerable = _number(self.declared, "cluster_tolerance_memory_percent")
         if "cluster_tolerance_memory_percent" not in self.declared:
             tolerance = 10.0
-        seen = to_float(card.device.get("memory_bytes"))
+        seen = _finite(card.device.get("memory_bytes"))
         gib = round(seen / GIB, 2) if seen and seen > 0 else None
         if usable and declared is None:
             self.add("device.memory.undeclared", card, observed=gib)
@@ -694,7 +694,7 @@ class _HostJudge:
             self._blocked("device.link_speed", card, blocker)
             return
         link, name = card.link, "cluster_accelerator_link_speed_gts"
-        speed, best = to_float(link.get("speed_gts")), to_float(link.get("max_speed_gts"))
+        speed, best = _finite(link.get("speed_gts")), _finite(link.get("max_speed_gts"))
         width, widest = to_int(link.get("width")), to_int(link.get("max_width"))
         declared, usable = _number(self.declared, name)
         hop = link.get("limited_by")
@@ -716,9 +716,9 @@ class _HostJudge:
         elif speed is not None and link.get("under_load") is True:
             self.add("device.link_speed.slow", card, observed=speed, **values)
         elif reading is not None:
-            evidence = [*values.pop("evidence"), {"command": "links.json", "excerpt": str(reading)}]
+            values["evidence"] = [*values["evidence"], {"command": "links.json", "excerpt": str(reading)}]
             cause = "ok" if reading["speed_gts"] >= best else "slow"
-            self.add(f"device.link_speed.{cause}", card, observed=reading["speed_gts"], evidence=evidence, **values)
+            self.add(f"device.link_speed.{cause}", card, observed=reading["speed_gts"], **values)
         elif speed is None:
             self.add("device.link_speed.unknown", card, detail=self.say["no_speed"], **values)
         else:
@@ -727,8 +727,8 @@ class _HostJudge:
     def _reading(self, card: _Card) -> dict | None:
         """Return the reading under load of this very card, when it is young enough to count."""
         reading = _dict(self.readings.get(card.address))
-        hours = to_float(self.declared.get("cluster_link_reading_max_age_hours", 168))
-        taken, speed = parse_time(reading.get("at")), to_float(reading.get("speed_gts"))
+        hours = _finite(self.declared.get("cluster_link_reading_max_age_hours", 168))
+        taken, speed = parse_time(reading.get("at")), _finite(reading.get("speed_gts"))
         if taken is None or speed is None or hours is None:
             return None
         # A reading belongs to a card, not to its address; an unanswered card can't be told apart.
@@ -736,7 +736,7 @@ class _HostJudge:
         if reading.get("identity") and known and reading["identity"] not in known:
             return None
         age = self.now - taken
-        if age < -_CLOCK_SLACK or age > timedelta(hours=hours):
+        if age < -_CLOCK_SLACK or age.total_seconds() > hours * 3600:
             return None
         return {"speed_gts": speed, "width": reading.get("width"), "at": reading.get("at")}
 
@@ -778,7 +778,7 @@ def judge_slots(
             continue
         common: dict = {"now": moment, "language": language}
         if host in errors or (baselines.get(host) and not usable.get(host)):
-            detail = errors.get(host) or "; ".join(text for _, text in slots.problems(_dict(baselines[host])))
+            detail = errors.get(host) or "; ".join(text for dummy, text in slots.problems(_dict(baselines[host])))
             common.update(evidence=[{"command": "", "excerpt": excerpt(detail)}], detail=detail)
             found.append(finding("device.slot.unknown", host, **common))
             continue
@@ -792,7 +792,7 @@ def judge_slots(
         except (ValueError, TypeError, AttributeError, KeyError) as exc:
             wrong = [((), str(exc))]
         if wrong:
-            detail = "; ".join(text for _, text in wrong)
+            detail = "; ".join(text for dummy, text in wrong)
             common.update(evidence=[{"command": "", "excerpt": excerpt(detail)}], detail=detail)
             found.append(finding("device.slot.unknown", host, **common))
             continue

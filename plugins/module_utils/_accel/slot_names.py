@@ -165,6 +165,9 @@ def _one_board(addresses: set[str], boards: dict[str, str | None]) -> bool:
     return len(serials) == 1
 
 
-def natural(name: object) -> list:
-    """Return the key that sorts SXM10 after SXM2."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", str(name or ""))]
+def natural(text: object) -> tuple:
+    """Return the key that sorts SXM2 before SXM10, and nothing (None) last."""
+    if text is None or text == "":
+        return (1,)
+    parts = re.split(r"(\d+)", str(text).lower())
+    return (0, tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part))
