@@ -53,7 +53,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         """Return the verdict, after the report was written; a bad verdict is no failure of this task."""
         result = super().run(tmp, task_vars)
-        _, options = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        options = self.validate_argument_spec(argument_spec=ARGUMENTS)[1]
         problem = conclude.path_name_problem(options["run_id"], "run_id")
         if problem:
             raise AnsibleActionFail(problem)

@@ -34,7 +34,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         """Write the part of this host and layer, with what other roles wrote kept."""
         result = super().run(tmp, task_vars)
-        _, options = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        options = self.validate_argument_spec(argument_spec=ARGUMENTS)[1]
         # A part is the product of a verify run, not a state of the host: it never counts as a change, and check
         # mode, which verifies too, needs it as much.
         language = str(self._templar.template(task_vars.get("cluster_language", "en")))

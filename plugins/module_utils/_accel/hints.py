@@ -701,8 +701,8 @@ _PAGE: dict[str, dict] = {
     "zh": {
         "title": "故障手册：检查结果的含义与处理",
         "intro": "由 tests/render_faults.py 根据 plugins/module_utils/_accel/hints.py 生成，请在源文件中修改。\n\n"
-        "每条检查结果的 `hint` 字段指明其原因，花括号内的内容由检查填入。“无法判定”表示未能测得，绝不视为通过；\n"
-        "“警告”会计数并显示，但不会使本次运行失败。",
+        "每条检查结果的 `hint` 字段指明其原因，花括号内的内容由检查填入。`无法判定` 表示未能测得，绝不视为通过；\n"
+        "`警告` 会计数并显示，但不会使本次运行失败。",
         "verdict": "{verdict}，{severity}",
         "verdicts": {PASS: "通过", FAIL: "不通过", UNKNOWN: "无法判定", NOT_APPLICABLE: "不适用"},
         "severities": {CRITICAL: "严重", WARNING: "警告"},

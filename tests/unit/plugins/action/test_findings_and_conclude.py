@@ -38,7 +38,7 @@ def options(site_dir, **more):
 
 
 def test_two_roles_hand_over_to_one_part(tmp_path):
-    path, _ = findings_action.hand_over(options(tmp_path), "gpu-01", "en")
+    path = findings_action.hand_over(options(tmp_path), "gpu-01", "en")[0]
     assert path == str(tmp_path / "reports" / RUN_ID / "parts/gpu-01/device.json")
     driver = judge.finding("device.driver.ok", "gpu-01", now=NOW, version="")
     findings_action.hand_over(
@@ -82,7 +82,7 @@ def test_a_host_name_can_not_leave_the_reports(tmp_path, host):
 
 
 def test_a_part_that_is_garbled_is_refused_with_its_line_and_left_as_it_is(tmp_path):
-    path, _ = findings_action.hand_over(options(tmp_path), "gpu-01", "en")
+    path = findings_action.hand_over(options(tmp_path), "gpu-01", "en")[0]
     Path(path).write_text('{\n  "schema": 1,\n  oops')
     with pytest.raises(record.RecordError, match=r"device\.json line 3"):
         findings_action.hand_over(options(tmp_path), "gpu-01", "en")
@@ -92,8 +92,8 @@ def test_a_part_that_is_garbled_is_refused_with_its_line_and_left_as_it_is(tmp_p
 def test_a_crash_is_an_unknown_finding_and_takes_nothing_away(tmp_path):
     findings_action.hand_over(options(tmp_path), "gpu-01", "zh")
     crash = options(tmp_path, findings=[], crashed="KeyError: 'devices'\n  at line 5")
-    for _ in range(2):
-        _, part = findings_action.hand_over(crash, "gpu-01", "zh")
+    findings_action.hand_over(crash, "gpu-01", "zh")
+    part = findings_action.hand_over(crash, "gpu-01", "zh")[1]
     assert [f["hint"] for f in part["findings"]] == ["baseline.clock.ok", "host.reachable.crashed"]
     told = part["findings"][1]
     assert told["message"] == "gpu-01 的验收在角色 baseline 中异常退出：KeyError: 'devices'"
