@@ -20,7 +20,7 @@ from ansible.plugins.inventory import detect_range, expand_hostname_range
 from ansible_collections.accel.cluster.plugins.module_utils._accel.contract import GROUP, HOST, Complaint, Mention
 
 # libyaml's loader is ten times faster; both only build nodes here, so unknown tags do no harm.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _YAML = (".yml", ".yaml", ".json")
 VAULT_HEADER = "$ANSIBLE_VAULT;"
 _LARGEST = 1 << 20
@@ -177,7 +177,7 @@ def _read_text(found: InventoryFiles, path: str, text: str, extension: str, whos
         _ini(found, path, text, extension == ".toml")
         return
     try:
-        roots = [node for node in yaml.compose_all(text, Loader=_LOADER) if node is not None]
+        roots = [node for node in yaml.compose_all(text, Loader=LOADER) if node is not None]
     except yaml.YAMLError as exc:
         if kind or extension in _YAML:
             mark = getattr(exc, "problem_mark", None)

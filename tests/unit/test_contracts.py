@@ -127,8 +127,9 @@ def test_declared_links_are_those_that_a_link_can_have():
 def test_every_vendor_is_complete(name):
     vendor = registry.VENDORS[name]
     assert vendor.name == name
-    assert vendor.pci_vendors and all(len(one) == 4 and int(one, 16) and one == one.lower() for one in vendor.pci_vendors)
-    assert all(len(one) == 4 and int(one, 16) for one in vendor.pci_classes)
+    assert vendor.pci_vendors
+    for one in (*vendor.pci_vendors, *vendor.pci_classes, *vendor.pci_excluded):
+        assert len(one) == 4 and int(one, 16) and one == one.lower()
     assert vendor.kernel_modules
     # The base class only says that they must be there.
     assert type(vendor).query is not Vendor.query

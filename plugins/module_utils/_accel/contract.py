@@ -277,6 +277,10 @@ def _hosts(site: Site) -> Iterator[Complaint]:
     if outside:
         accepted = f"every host below {ALL_HOSTS}; other hosts in an inventory of their own"
         yield Complaint(outside, "in no group of the cluster", accepted, place=site.at(HOST, outside[0]))
+    # Of a file with such a name Ansible reads nothing at all, so the host is only written somewhere.
+    for kind, host in site.stands:
+        if kind == HOST and host not in site.hosts and not is_host_name(host):
+            yield _no_host_name(site, host)
     for host, values in site.hosts.items():
         connection = values.get("ansible_connection", Declared(None))
         if connection.error:
@@ -284,8 +288,7 @@ def _hosts(site: Site) -> Iterator[Complaint]:
         elif host == "localhost" or connection.value not in _SSH:
             continue  # a container's name, or no address at all
         if not is_host_name(host) and address_of(host) is None:
-            meant = _host_name_meant(host)
-            yield Complaint([f"host {host}"], "is no host name", _HOST_NAME_FORM, "", site.at(HOST, host), meant)
+            yield _no_host_name(site, host)
             if "ansible_host" not in values:
                 continue
         declared = values.get("ansible_host", Declared(host))
@@ -302,18 +305,20 @@ def _hosts(site: Site) -> Iterator[Complaint]:
             yield Complaint(hosts, problem, "an address of its own for each host", "ansible_host", place)
 
 
-def _host_name_meant(host: str) -> str:
+def _no_host_name(site: Site, host: str) -> Complaint:
+    word = host.replace("_", "-").strip("-. ")
+    meant = word if is_host_name(word) else bare_host(host)
     span = re.match(r"^(.*)\[(\d+)-(\d+)\](.*)$", host)
     if span:
-        return f"{span[1]}[{span[2]}:{span[3]}]{span[4]}"
-    word = host.replace("_", "-").strip("-. ")
-    return word if is_host_name(word) else bare_host(host)
+        meant = f"{span[1]}[{span[2]}:{span[3]}]{span[4]}"
+    return Complaint([f"host {host}"], "is no host name", _HOST_NAME_FORM, "", site.at(HOST, host), meant)
 
 
 def _address(host: str, declared: Declared, site_networks: Declared | None) -> Iterator[Complaint]:
     address = address_of(declared.value)
     if declared.error or (address is None and not is_host_name(declared.value)):
-        yield _wrong([host], "ansible_host", declared, ADDRESS_FORM, bare_host(declared.value))
+        meant = "" if declared.error else bare_host(declared.value)
+        yield _wrong([host], "ansible_host", declared, ADDRESS_FORM, meant)
         return
     if address is None:
         return

@@ -166,7 +166,8 @@ def _mismatches(name: str, value: object, option: dict) -> Iterator[Problem]:
         if isinstance(value, bool) or not isinstance(value, allowed):
             yield Problem(name, value, accepted)
         elif choices and value not in choices:
-            yield Problem(name, value, accepted, similar(str(value), choices, 0.5))
+            begins = [choice for choice in choices if len(choice) > 1 and plain(value).startswith(choice)]
+            yield Problem(name, value, accepted, similar(str(value), choices, 0.5) or "".join(begins[:1]))
 
 
 def _keys(name: str, value: dict, options: dict) -> Iterator[Problem]:
