@@ -100,6 +100,18 @@ def os_release():
     return {k: v.strip('"') for k, _, v in (line.partition("=") for line in text.splitlines())}
 
 
+def limits():
+    """Limits to start hosts with: without CAP_SYS_RESOURCE none above this process's own, else podman's choice."""
+    status = pathlib.Path("/proc/self/status").read_text(encoding="utf-8")
+    effective = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
+    if effective >> CAP_SYS_RESOURCE & 1:
+        return []
+    # Of both the smaller: runc was seen to be refused a number of processes that this process itself has.
+    hard = [resource.getrlimit(kind)[1] for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)]
+    most = min(value for value in (*hard, 1048576) if value != resource.RLIM_INFINITY)
+    return [f"--ulimit=nofile={most}:{most}", f"--ulimit=nproc={most}:{most}"]
+
+
 def machine_sources():
     """The machine's own Debian package sources as one-line entries; foreign sources are left out.
 
@@ -247,16 +259,6 @@ class Instance:
 
     # what the machine allows
 
-    def limits(self):
-        """Limits to start hosts with: without CAP_SYS_RESOURCE none above this process's own, else podman's choice."""
-        status = pathlib.Path("/proc/self/status").read_text(encoding="utf-8")
-        effective = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
-        if effective >> CAP_SYS_RESOURCE & 1:
-            return []
-        hard = [resource.getrlimit(kind)[1] for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)]
-        most = min(value for value in (*hard, 1048576) if value != resource.RLIM_INFINITY)
-        return [f"--ulimit=nofile={most}:{most}", f"--ulimit=nproc={most}:{most}"]
-
     def choose_runtime(self, image):
         """The first container runtime that starts a container here: crun refuses hybrid cgroups, for instance."""
         refused = []
@@ -265,7 +267,7 @@ class Instance:
                 continue
             self.note("runtime", runtime)
             self.configure()
-            done = self.podman("run", "--rm", "--network=none", "--privileged", "--systemd=always", *self.limits(),
+            done = self.podman("run", "--rm", "--network=none", "--privileged", "--systemd=always", *limits(),
                                image, "true", check=False)  # fmt: skip
             if done.returncode == 0:
                 return
@@ -374,7 +376,7 @@ class Instance:
         ]
         names = [f"--add-host={other}:{where['management']}" for other, where in addresses.items()]
         self.podman("run", "--detach", "--name", name, "--hostname", name, "--privileged", "--systemd=always",
-                    "--stop-timeout=20", "--shm-size=512m", *self.limits(), *networks, *names,
+                    "--stop-timeout=20", "--shm-size=512m", *limits(), *networks, *names,
                     f"--volume={archives}:/var/cache/apt/archives", image, "/sbin/init")  # fmt: skip
 
     def finish_host(self, name, address):
@@ -445,8 +447,7 @@ class Instance:
         """Remove every trace of this instance's containers, whatever state they and podman are in."""
         ids = [path.name for path in (self.graph / "overlay-containers").glob("*") if path.is_dir()]
         subnets = self.read_subnets() or {}
-        for pid in pids_of(ids):
-            os.kill(pid, signal.SIGKILL)
+        kill_all(ids)
         wait_until(lambda: not pids_of(ids), 20, "killed processes to end")
         for path in namespaces_of(self.graph, ids):
             run(["umount", "--lazy", str(path)], check=False)
@@ -494,6 +495,17 @@ def pids_of(ids):
         if any(name in text for name in ids):
             found.append(int(entry.name))
     return found
+
+
+def kill_all(ids):
+    """Kill every process of these containers with -9, as a stopped CI run does; one may be gone before its turn."""
+    victims = pids_of(ids)
+    for pid in victims:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    return victims
 
 
 def namespaces_of(graph, ids):
