@@ -48,8 +48,10 @@ options:
     default: {}
   records_dir:
     description:
-      - Directory of the records of this host. When it is given, the readings of links under load that are kept there
-        come back in RV(link_readings), with those of cards that are working now. The file itself is not written.
+      - Directory of the records of this host. Nothing is written there.
+      - When it is given, the slot record says where a card that does not answer sits, and which serial it had.
+      - The readings of links under load that are kept there come back in RV(link_readings), with those of cards that
+        are working now.
     type: path
 seealso:
   - module: accel.cluster.accelerator_slots
@@ -215,7 +217,8 @@ unanswered:
   description:
     - Cards on the bus that did not answer. C(state) is V(lost) when a tool or the bus says that the card is gone, and
       V(not_reported) otherwise, with a C(reason) where one is known. C(model), C(serial), C(uuid) and
-      C(firmware_version) are what a tool still tells of a lost card.
+      C(firmware_version) are what a tool still tells of a lost card, else what the slot record in O(records_dir) says;
+      C(last) is that record.
   returned: always
   type: list
   elements: dict
@@ -296,6 +299,23 @@ def argument_spec() -> dict:
     }
 
 
+def add_records(observation: dict, directory: str) -> None:
+    """Add what the records of this host know; a damaged one hides no card."""
+    # Imported when needed: each file costs every host its compilation.
+    from ansible_collections.accel.cluster.plugins.module_utils._accel import links, recall, record, slots
+
+    try:
+        recall.recall(observation, record.load(os.path.join(directory, "slots.json"), slots.problems))
+    except record.RecordError as exc:
+        observation["errors"].append(str(exc))
+    kept = {}
+    try:
+        kept = links.load(os.path.join(directory, "links.json"))
+    except record.RecordError as exc:
+        observation["errors"].append(str(exc))
+    observation["link_readings"] = links.merge(kept, observation, record.now_utc())
+
+
 def main() -> None:
     module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
     options = module.params
@@ -311,15 +331,7 @@ def main() -> None:
         )
     )
     if options["records_dir"]:
-        # Imported when needed: each file costs every host its compilation.
-        from ansible_collections.accel.cluster.plugins.module_utils._accel import links, record
-
-        try:
-            kept = links.load(os.path.join(options["records_dir"], "links.json"))
-        except record.RecordError as exc:
-            kept = {}
-            observation["errors"].append(str(exc))
-        observation["link_readings"] = links.merge(kept, observation, record.now_utc())
+        add_records(observation, options["records_dir"])
     module.exit_json(changed=False, **observation)
 
 

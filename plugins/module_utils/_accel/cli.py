@@ -16,7 +16,7 @@ import os
 import platform
 import sys
 
-from . import hints, judge, links, probe, record, slots
+from . import hints, judge, links, probe, recall, record, slots
 from .model import CRITICAL, FAIL, UNKNOWN, as_dict
 from .runner import Runner
 
@@ -67,9 +67,16 @@ def observe(node: dict, timeout_seconds: float | None, runner: Runner) -> dict:
     """Ask the cards of this host; see ``accelerator_info`` for the shape."""
     declared = node["declared"]
     limit = timeout_seconds or float(declared.get("cluster_query_timeout_seconds") or 60)
-    return as_dict(
+    observation = as_dict(
         probe.observe(runner, timeout_seconds=limit, declared_slots=declared.get("cluster_accelerator_slots") or None)
     )
+    if node["records_dir"]:
+        try:
+            known = record.load(os.path.join(node["records_dir"], "slots.json"), slots.problems)
+            recall.recall(observation, known)
+        except record.RecordError as exc:
+            observation["errors"].append(str(exc))
+    return observation
 
 
 def check(node: dict, observation: dict, keep: bool) -> list[dict]:

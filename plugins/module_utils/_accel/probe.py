@@ -215,8 +215,14 @@ def _name_slots(
         return
     for device in observation.devices:
         device.slot = names.get(device.pci_address or "", device.slot)
+    used = {(device.vendor, device.slot.source) for device in observation.devices}
     for entry in observation.unanswered:
-        entry["slot"] = names.get(entry["pci_address"], entry["slot"])
+        slot = names.get(entry["pci_address"], entry["slot"])
+        # The vendor's own numbers come with the answer. What the kernel or the firmware calls the place of a
+        # silent card is another naming ("3" for "SXM3"), unless the cards that answered are named so too.
+        if slot.source in ("sysfs", "dmi") and not {(entry["vendor"], "sysfs"), (entry["vendor"], "dmi")} & used:
+            slot = SlotName(candidates=[{"label": slot.label, "source": slot.source}, *slot.candidates])
+        entry["slot"] = slot
 
 
 def _leave_out(observation: Observation, gather: tuple[str, ...]) -> None:

@@ -90,6 +90,40 @@ def test_readings_of_links_are_joined(capsys, asked, tmp_path):
     assert (tmp_path / "links.json").read_text() == before
 
 
+def test_the_slot_record_names_silent_cards(capsys, monkeypatch, tmp_path):
+    entry = {
+        **dict.fromkeys(("model", "serial", "uuid", "firmware_version", "last")),
+        "pci_address": "0000:2a:00.0",
+        "slot": {"label": None, "source": None, "candidates": []},
+    }
+    monkeypatch.setattr(probe, "observe", lambda runner, **given: model.Observation(unanswered=[entry]))
+    known = {
+        "serial": "0990100000001",
+        "uuid": "GPU-1",
+        "pci_address": "0000:2a:00.0",
+        "slot_source": "vendor",
+        "candidates": [],
+        "present": True,
+    }
+    body = {
+        "schema": 1,
+        "host": "gpu-01",
+        "observed_at": "2026-11-01T00:00:00Z",
+        "tool": {"name": "nvidia-smi", "version": "570.86.15"},
+        "slots": {"SXM2": [known]},
+        "unplaced": [],
+    }
+    (tmp_path / "slots.json").write_text(json.dumps(body))
+    result, _code = run(capsys, records_dir=str(tmp_path))
+    assert result["errors"] == []
+    assert result["unanswered"][0]["slot"]["label"] == "SXM2"
+    assert result["unanswered"][0]["serial"] == "0990100000001"
+    (tmp_path / "slots.json").write_text('{"schema": 1, "slots": []}')
+    result, code = run(capsys, records_dir=str(tmp_path))
+    assert code == 0
+    assert "slots.json" in result["errors"][0]
+
+
 def test_a_damaged_file_of_readings_hides_no_card(capsys, asked, tmp_path):
     (tmp_path / "links.json").write_text("{")
     result, code = run(capsys, records_dir=str(tmp_path))

@@ -440,6 +440,19 @@ def test_a_lost_card_that_still_has_a_name(tree):
     assert entry["slot"] == SlotName("SXM2", "declared", [])
 
 
+@pytest.mark.parametrize(("module", "label"), [("", "8"), ("<gpu_module_id>3</gpu_module_id>", None)])
+def test_a_silent_card_is_named_as_those_that_answer(tree, module, label):
+    """Where the vendor numbers the places, the kernel's number of a silent card's place is another naming."""
+    tree.add("0000:18:00.0")
+    tree.add("0000:2a:00.0")
+    tree.slot("7", "0000:18:00")
+    tree.slot("8", "0000:2a:00")
+    seen = observe(tree, {ALL: (0, document(card("0000:18:00.0", 0, module)), "")})
+    assert seen.devices[0].slot.label == ("SXM3" if module else "7")
+    assert seen.unanswered[0]["slot"].label == label
+    assert seen.unanswered[0]["slot"].candidates == ([] if label else [{"label": "8", "source": "sysfs"}])
+
+
 def test_a_wrong_declared_map_names_no_slot(tree):
     tree.add("0000:18:00.0")
     tree.slot("7", "0000:18:00")

@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""What the slot record of a host still knows of cards that do not answer: their place and their serial."""
+
+from __future__ import annotations
+
+from .model import SLOT_SOURCES
+
+_IDENTITY = ("serial", "uuid", "model", "firmware_version")
+
+
+def recall(observation: dict, record: dict | None) -> None:
+    """Fill in the slot, and in ``last`` the identity, of cards that do not answer, by their address.
+
+    ``observation`` is an ``Observation`` as a dictionary, ``record`` a slot record of the same host. A vendor's
+    own numbers of places come with the answer, so a card that stopped answering would otherwise lose its
+    name. Nothing is recalled where a card that answers sits in another slot than the record has for its address
+    (addresses changed), or where none of those that answer is in the record (it came with a cloned disk).
+    """
+    known = {}
+    for label, cards in [*((record or {}).get("slots") or {}).items(), (None, (record or {}).get("unplaced") or [])]:
+        for card in cards:
+            if card.get("pci_address"):
+                known[card["pci_address"]] = (label, card)
+    answered = [device for device in observation["devices"] if device["source"] != "sysfs"]
+    for device in answered:
+        label = device["slot"]["label"]
+        if label and known.get(device["pci_address"], (None, {}))[0] not in (None, label):
+            return
+    present = {device[key] for device in answered for key in ("serial", "uuid")} - {None}
+    if present and not any(present & {card.get("serial"), card.get("uuid")} for _label, card in known.values()):
+        return
+    taken = {device["slot"]["label"] for device in answered}
+    silent = [device for device in observation["devices"] if device["source"] == "sysfs"]
+    for entry in [*observation["unanswered"], *silent]:
+        label, card = known.get(entry["pci_address"], (None, None))
+        if card is None:
+            continue
+        if label not in taken:
+            entry["slot"] = _slot(entry["slot"], label, card.get("slot_source"))
+        # A card that answers somewhere else is not the one that is silent here. Boards with two chips share
+        # their serial, so the chip's own identity goes first.
+        if "last" in entry and (card.get("uuid") or card.get("serial")) not in present:
+            entry["last"] = {**{key: card.get(key) for key in _IDENTITY}, "slot": label}
+            for key in _IDENTITY:
+                entry[key] = entry[key] or card.get(key)
+
+
+def _slot(told: dict, label: str, source: str | None) -> dict:
+    """Return the recorded name where it is from a better source than what is told now."""
+
+    def rank(name: str | None) -> int:
+        return SLOT_SOURCES.index(name) if name in SLOT_SOURCES else len(SLOT_SOURCES)
+
+    if label is None or rank(told["source"]) <= rank(source):
+        return told
+    others = [{"label": told["label"], "source": told["source"]}] if told["label"] not in (None, label) else []
+    others += [one for one in told["candidates"] if one["label"] != label]
+    return {"label": label, "source": source, "candidates": others}
