@@ -134,7 +134,8 @@ class Observation:
 
     ``count`` is the number of physical devices the vendor tools answered for (None when they
     could not tell), ``bus_count`` what PCI shows, ``unanswered`` the devices on the bus that did
-    not answer: ``{"pci_address", "vendor", "state": "lost" | "not_reported", "slot": SlotName}``.
+    not answer: ``{"pci_address", "vendor", "pci_id", "state": "lost" | "not_reported", "reason",
+    "model", "serial", "uuid", "firmware_version", "slot": SlotName, "link": Link, "numa_node", "last"}``.
     """
 
     devices: list[Device] = field(default_factory=list)
