@@ -124,7 +124,7 @@ def judge(host: str, observed: dict, declared: dict, language: str = "en", now: 
     time_servers, time_local_stratum, time_zone, clock_offset_milliseconds, shared_kernel.
     """
     shared = bool(declared.get("shared_kernel"))
-    evidence = [{"command": "", "rc": None, "excerpt": text} for text in observed.get("errors") or []]
+    evidence = [{"excerpt": text} for text in observed.get("errors") or []]
     findings: list[Finding] = []
 
     def add(check: str, cause: str, expected: object, seen: object, **params: object) -> None:
