@@ -105,8 +105,9 @@ def write(module: AnsibleModule, path: str, text: str, mode: int) -> None:
     temporary = os.path.join(module.tmpdir, os.path.basename(path) + ".new")
     with open(temporary, "w", encoding="utf-8") as handle:
         handle.write(text)
-    os.chmod(temporary, mode)
     module.atomic_move(temporary, path)
+    # After the move: it gives a file that is new the mode of the umask.
+    os.chmod(path, mode)
 
 
 def main() -> None:
@@ -126,7 +127,7 @@ def main() -> None:
     stale = sorted(set(now) - set(wanted))
     changed = sorted(name for name, text in wanted.items() if now.get(name) != text)
     start = PROGRAM.format(path=path)
-    program_differs = read(program) != start
+    program_differs = read(program) != start or not os.access(program, os.X_OK)
     if not module.check_mode:
         for name in changed:
             write(module, os.path.join(path, name), wanted[name], 0o644)
