@@ -140,7 +140,7 @@ UNTRUSTED = {
 
 @pytest.mark.parametrize("name", UNTRUSTED)
 def test_nothing_is_recalled_from(record, name):
-    now = seen([device(0), device(2)], [entry(1)])
+    now = seen([device(0)], [entry(1), entry(2)])
     before = copy.deepcopy(now)
     recall(now, UNTRUSTED[name](record))
     assert now == before
