@@ -260,9 +260,14 @@ class Instance:
     # what the machine allows
 
     def choose_runtime(self, image):
-        """The first container runtime that starts a container here: crun refuses hybrid cgroups, for instance."""
+        """Settle on the first container runtime that starts a container here.
+
+        On cgroup v2 podman's own choice comes first. On v1 and hybrid machines runc does: there crun works or
+        not ("cgroups in hybrid mode not supported") with what other containers have mounted at the time.
+        """
         refused = []
-        for runtime in ("", "crun", "runc"):
+        unified = pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
+        for runtime in ("", "crun", "runc") if unified else ("runc", "", "crun"):
             if runtime and not shutil.which(runtime):
                 continue
             self.note("runtime", runtime)
