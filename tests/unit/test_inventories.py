@@ -170,7 +170,9 @@ def test_bad_inventories_are_refused_and_nothing_is_touched(site):
 
 
 @pytest.mark.parametrize("site", [BAD / "count_as_word"], ids=["count_as_word"], indirect=True)
-@pytest.mark.parametrize("arguments", [["--limit", "ctl-01"], ["--check"], ["--tags", "baseline"], ["-vvv"]], ids="_".join)
+@pytest.mark.parametrize(
+    "arguments", [["--limit", "ctl-01"], ["--check"], ["--tags", "baseline"], ["-vvv"]], ids="_".join
+)
 def test_no_option_leaves_anything_out(site, arguments):
     # The count is wrong for gpu-01 and gpu-02, whatever the run is limited to.
     done = site.play(*arguments)

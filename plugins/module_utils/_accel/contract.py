@@ -235,7 +235,7 @@ def _below(site: Site, name: str) -> set[str]:
 
 def _first_word(name: str) -> str:
     """Return the group of the contract that a short name (gateways, storage) stands for, or nothing."""
-    word = plain(name).split("_")[0].rstrip("s")
+    word = plain(name).partition("_")[0].rstrip("s")
     found = [group for group in GROUPS if len(word) > 4 and group.startswith(word)]
     return found[0] if len(found) == 1 else ""
 
@@ -362,7 +362,7 @@ def _role_of(name: str, roles: Iterable[str]) -> str:
 
 def _misspelt_role(name: str, known: Iterable[str], roles: Iterable[str]) -> str:
     """Return the known variable that a name with a misspelt prefix (clutser_name) stands for, or nothing."""
-    head, _, rest = plain(name).partition("_")
+    head, _mark, rest = plain(name).partition("_")
     role = similar(head, roles, 0.8)
     if not role or not rest:
         return ""

@@ -41,6 +41,17 @@ _RANGES: tuple[tuple[str, float, float | None], ...] = (
     (r"^cluster_fabric_port_gbps$", 0, 6400),
 )
 _NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+# What a person writes behind a number, by the unit that the name of the variable ends in.
+_UNITS = {
+    "count": ("cards", "gpus", "npus", "ports"),
+    "gbps": ("gbps", "gb/s", "gbit/s", "g"),
+    "gib": ("gib", "gb", "g"),
+    "gts": ("gt/s", "gts"),
+    "hours": ("h", "hours"),
+    "milliseconds": ("ms", "milliseconds"),
+    "percent": ("%", "percent"),
+    "seconds": ("s", "sec", "seconds"),
+}
 _TRUE = ("yes", "true", "on", "1")
 _FALSE = ("no", "false", "off", "0")
 _VERSION = re.compile(r"^\d+([.:~+_-]?[0-9A-Za-z]+)*$")
@@ -142,7 +153,7 @@ def _mismatches(name: str, value: object, option: dict) -> Iterator[Problem]:
     if kind in ("int", "float"):
         number = to_int(value) if kind == "int" else to_float(value)
         if number is None or not math.isfinite(number) or (choices and number not in choices):
-            yield Problem(name, value, accepted, _number_meant(value))
+            yield Problem(name, value, accepted, _number_meant(name, value))
             return
         low, high = _range(name)
         if number < low or (high is not None and number > high):
@@ -189,13 +200,14 @@ def _range(name: str) -> tuple[float, float | None]:
     return 0, None
 
 
-def _number_meant(value: object) -> str:
-    """Return the number that a word ("eight") or a number with a unit ("8 cards", "80GiB") stands for, or nothing."""
+def _number_meant(name: str, value: object) -> str:
+    """Return the number that a word ("eight") or a number with its unit ("8 cards", "80GiB") stands for, or nothing."""
     word = plain(value)
     if word in _NUMBER_WORDS:
         return str(_NUMBER_WORDS.index(word))
-    found = re.match(r"^x?(\d+)(?:\.0+)?\s*[a-z/]*$", word)
-    return found[1] if found else ""
+    found = re.match(r"^x?(\d+)(?:\.0+)?\s*([a-z/%]*)$", word)
+    units = _UNITS.get(name.rsplit("_", 1)[-1], ())
+    return found[1] if found and found[2] in ("", *units) else ""
 
 
 # Meaning
@@ -317,7 +329,7 @@ def _site_networks(name: str, value: object, _around: Surroundings) -> Iterator[
     seen: list[tuple[str, Network]] = []
     for position, entry in enumerate(value if isinstance(value, list) else []):
         label = f"{name}[{position}]"
-        if entry["name"] in [other for other, _ in seen]:
+        if entry["name"] in [other for other, _network in seen]:
             yield Problem(f"{label}.name", entry["name"], "a name of its own for each network")
         yield from _cidr(f"{label}.cidr", entry["cidr"])
         for own_name, network in networks_of([entry]):

@@ -160,7 +160,12 @@ def test_own_groups_are_left_alone(site):
 
 
 def test_own_group_below_a_group_of_the_contract(site):
-    replace(site, "hosts.yml", "      hosts:\n        ctl-01:", "      children:\n        ctl_east:\n          hosts:\n            ctl-01:")
+    replace(
+        site,
+        "hosts.yml",
+        "      hosts:\n        ctl-01:",
+        "      children:\n        ctl_east:\n          hosts:\n            ctl-01:",
+    )
     assert lines(site) == []
 
 
@@ -224,7 +229,10 @@ def test_variables_of_a_host_of_another_inventory_are_no_fault(site):
 def test_unreadable_inventory_does_not_look_like_success(site):
     write(site, "hosts.yml", "cluster_hosts: [\n")
     found = lines(site)
-    assert found[0] == "hosts.yml: Ansible can't read it as an inventory and goes on without it; accepted: a readable inventory"
+    assert (
+        found[0]
+        == "hosts.yml: Ansible can't read it as an inventory and goes on without it; accepted: a readable inventory"
+    )
     assert found[1] == "hosts.yml:2: is no YAML that can be read; accepted: a mapping of variables"
     assert "inventory: no host is in the group cluster_hosts; accepted: every host below cluster_hosts" in found
 
@@ -325,7 +333,10 @@ def test_range_of_hosts_in_another_notation(site):
     # Ansible reads nothing of a file with such a name, and goes on.
     replace(site, "hosts.yml", "            gpu-02:\n", "            gpu[02-04]:\n")
     found = lines(site)
-    assert found[0] == "hosts.yml: Ansible can't read it as an inventory and goes on without it; accepted: a readable inventory"
+    assert (
+        found[0]
+        == "hosts.yml: Ansible can't read it as an inventory and goes on without it; accepted: a readable inventory"
+    )
     assert (
         "host gpu[02-04] (hosts.yml:12): is no host name; accepted: a host name of letters, digits and hyphens, "
         "such as gpu-01; did you mean gpu[02:04]?"
@@ -333,7 +344,9 @@ def test_range_of_hosts_in_another_notation(site):
 
 
 def test_a_container_has_no_address_to_judge(site):
-    write(site, "host_vars/gpu-02/connection.yml", "ansible_connection: containers.podman.podman\nansible_host: my_box\n")
+    write(
+        site, "host_vars/gpu-02/connection.yml", "ansible_connection: containers.podman.podman\nansible_host: my_box\n"
+    )
     assert lines(site) == []
 
 
@@ -466,8 +479,11 @@ def test_number_as_text_is_accepted(site):
         ("cluster_accelerator_link_width: x16", '"x16"; accepted: one of 0, 1, 2, 4, 8, 12, 16, 32; did you mean 16?'),
         ("cluster_accelerator_link_speed_gts: 5.5", "5.5; accepted: one of 0, 2.5, 5, 8, 16, 32, 64, 128"),
         ("cluster_accelerator_devices_per_slot: 3", "3; accepted: one of 1, 2, 4"),
-        ("cluster_fabric_port_gbps: 400Gb/s", '"400Gb/s"; accepted: a number from 0 to 6400, such as 8; did you mean 400?'),
-        ("cluster_driver_version: 570.10", f'570.1; accepted: {"a quoted version"}'),
+        (
+            "cluster_fabric_port_gbps: 400Gb/s",
+            '"400Gb/s"; accepted: a number from 0 to 6400, such as 8; did you mean 400?',
+        ),
+        ("cluster_driver_version: 570.10", "570.1; accepted: a quoted version"),
         ("cluster_driver_version: latest", '"latest"; accepted: a quoted version'),
         ("cluster_driver_version: v570.86.15", '"v570.86.15"; accepted: a quoted version'),
         ('cluster_driver_version: ">=570"', '">=570"; accepted: a quoted version'),
@@ -501,10 +517,17 @@ def test_wrong_value_of_a_node_type(site, text, told):
         ("cluster_tolerance_clock_offset_milliseconds: 0", "is 0; accepted: a number from 1 to 60000, such as 8"),
         ("cluster_query_timeout_seconds: 0", "is 0; accepted: a whole number from 1 to 3600, such as 8"),
         ("cluster_query_timeout_seconds: .inf", "is Infinity; accepted: a whole number from 1 to 3600, such as 8"),
-        ("cluster_link_reading_max_age_hours: 1week", 'is "1week"; accepted: a whole number from 1 to 8760, such as 8; did you mean 1?'),
+        ("cluster_link_reading_max_age_hours: 1week", 'is "1week"; accepted: a whole number from 1 to 8760, such as 8'),
+        (
+            "cluster_link_reading_max_age_hours: 24h",
+            'is "24h"; accepted: a whole number from 1 to 8760, such as 8; did you mean 24?',
+        ),
         ("cluster_link_width_judged: 'yes'", 'is "yes"; accepted: true or false, unquoted; did you mean true?'),
         ("cluster_records_dir: var/lib/accel", 'is "var/lib/accel"; accepted: an absolute path'),
-        ("cluster_time_servers: ntp.example.org", 'is "ntp.example.org"; accepted: a list, each entry a text; did you mean ["ntp.example.org"]?'),
+        (
+            "cluster_time_servers: ntp.example.org",
+            'is "ntp.example.org"; accepted: a list, each entry a text; did you mean ["ntp.example.org"]?',
+        ),
     ],
 )
 def test_wrong_value_of_the_site(site, text, told):
@@ -519,9 +542,7 @@ def test_wrong_value_of_the_site(site, text, told):
 def test_wrong_time_server(site, server, meant):
     add(site, ALL_FILE, f'cluster_time_servers: [192.0.2.1, "{server}"]\n')
     suggestion = f"; did you mean {meant}?" if meant else ""
-    assert lines(site) == [
-        f'{EVERYBODY} ({ALL_FILE}:5): cluster_time_servers[1] is "{server}"; {ADDRESS}{suggestion}'
-    ]
+    assert lines(site) == [f'{EVERYBODY} ({ALL_FILE}:5): cluster_time_servers[1] is "{server}"; {ADDRESS}{suggestion}']
 
 
 @pytest.mark.parametrize(
@@ -553,7 +574,10 @@ def test_wrong_time_server(site, server, meant):
             "[{name: fabric, cidr: 10.0.0.0/24, gatway: 10.0.0.1}]",
             'cluster_networks[0].gatway is "10.0.0.1"; accepted: only the keys name, cidr',
         ),
-        ("{fabric: 10.0.0.0/24}", 'cluster_networks is {"fabric": "10.0.0.0/24"}; accepted: a list, each entry a mapping'),
+        (
+            "{fabric: 10.0.0.0/24}",
+            'cluster_networks is {"fabric": "10.0.0.0/24"}; accepted: a list, each entry a mapping',
+        ),
     ],
 )
 def test_wrong_networks(site, networks, told):
@@ -580,7 +604,9 @@ def test_unknown_vendor(site):
 
 
 def test_value_that_needs_facts(site):
-    replace(site, NODE_FILE, "cluster_accelerator_count: 8", "cluster_accelerator_count: \"{{ ansible_facts['cards'] }}\"")
+    replace(
+        site, NODE_FILE, "cluster_accelerator_count: 8", "cluster_accelerator_count: \"{{ ansible_facts['cards'] }}\""
+    )
     found = lines(site)
     assert len(found) == 1
     assert found[0].startswith(f"{NODES} ({NODE_FILE}:5): cluster_accelerator_count can't be worked out: ")
@@ -589,9 +615,7 @@ def test_value_that_needs_facts(site):
 
 def test_value_made_of_another(site):
     replace(site, NODE_FILE, "cluster_accelerator_count: 8", 'cluster_accelerator_count: "{{ cards }}"\ncards: eight')
-    assert lines(site) == [
-        f'{NODES} ({NODE_FILE}:5): cluster_accelerator_count is "eight"; {COUNT}; did you mean 8?'
-    ]
+    assert lines(site) == [f'{NODES} ({NODE_FILE}:5): cluster_accelerator_count is "eight"; {COUNT}; did you mean 8?']
 
 
 def test_value_made_of_a_default_is_sound(site):
@@ -644,7 +668,9 @@ def test_unknown_variable_on_the_command_line(site):
     ]
 
 
-@pytest.mark.parametrize("name", ["site_addresses", "accelerator_count", "clusters", "ansible_user", "_private", "my_cluster_name"])
+@pytest.mark.parametrize(
+    "name", ["site_addresses", "accelerator_count", "clusters", "ansible_user", "_private", "my_cluster_name"]
+)
 def test_own_variables_are_left_alone(site, name):
     add(site, NODE_FILE, f"{name}: something\n")
     assert lines(site) == []
@@ -653,7 +679,9 @@ def test_own_variables_are_left_alone(site, name):
 # Node types
 
 
-@pytest.mark.parametrize("name", ["cluster_accelerator_vendor", "cluster_accelerator_models", "cluster_accelerator_count"])
+@pytest.mark.parametrize(
+    "name", ["cluster_accelerator_vendor", "cluster_accelerator_models", "cluster_accelerator_count"]
+)
 def test_what_a_node_type_has_to_declare(site, name):
     text = (site / NODE_FILE).read_text(encoding="utf-8")
     write(site, NODE_FILE, "".join(line for line in text.splitlines(True) if not line.startswith(name)))
@@ -894,4 +922,3 @@ def test_many_hosts_are_one_complaint(site):
         f'gpu-01, gpu-02, gpu-03, gpu-04 and 95 more ({NODE_FILE}:5): cluster_accelerator_count is "eight"; {COUNT}; '
         "did you mean 8?"
     ]
-

@@ -38,7 +38,10 @@ def found(folder: Path, files: dict[str, str], *sources: str) -> list[str]:
     told = "\n".join(str(one.as_dict()) for one in complaints)
     for secret in (CLEAR, "hunter2", "4711"):
         assert secret not in told, "a complaint shows the secret"
-    assert all(one.accepted == "!vault (ansible-vault encrypt_string), a lookup, or a variable that is one of these" for one in complaints)
+    assert all(
+        one.accepted == "!vault (ansible-vault encrypt_string), a lookup, or a variable that is one of these"
+        for one in complaints
+    )
     return [f"{one.place}: {one.problem}" for one in complaints]
 
 
@@ -111,7 +114,7 @@ def test_number_is_a_password_all_the_same(folder):
         '"{{ vault_database_password }}"',
         '"{{ vault_passwords[inventory_hostname] }}"',
         "\"{{ hostvars['ctl-01'].vault_password | b64encode }}\"",
-        "\"{{ vault_password | default(omit) }}\"",
+        '"{{ vault_password | default(omit) }}"',
         "\"{{ vault_password | default('', true) }}\"",
         '"Bearer {{ vault_token }}"',
         "\"{{ vault_user ~ ':' ~ vault_password }}\"",
@@ -126,15 +129,15 @@ def test_accepted(folder, value):
 @pytest.mark.parametrize(
     "value",
     [
-        '"{{ \'hunter2\' }}"',
+        "\"{{ 'hunter2' }}\"",
         "\"{{ vault_password | default('hunter2') }}\"",
         "\"{{ lookup('ansible.builtin.env', 'SITE_PASSWORD') or 'hunter2' }}\"",
         "\"{{ lookup('ansible.builtin.env', 'SITE_PASSWORD', default='hunter2') }}\"",
-        '"{{ vault_password if site_blue else \'hunter2\' }}"',
+        "\"{{ vault_password if site_blue else 'hunter2' }}\"",
         '"hunter2{{ vault_suffix }}"',
         "\"{{ 'hunter' ~ 2 }}\"",
         "\"{{ 'aHVudGVyMg' | b64decode }}\"",
-        '"{{ [\'hunter2\'] | first }}"',
+        "\"{{ ['hunter2'] | first }}\"",
         '"{% if site_blue %}hunter2{% endif %}"',
         "\"{% set x = 'hunter2' %}{{ x }}\"",
         "\"{{ vault_passwords.get('db', 'hunter2') }}\"",
@@ -187,7 +190,9 @@ def test_chain_of_variables_over_files(folder):
 
 
 def test_lookup_of_a_variable_is_that_variable(folder):
-    assert in_vars(folder, f"database_password: \"{{{{ lookup('ansible.builtin.vars', 'door') }}}}\"\ndoor: {CLEAR}\n") == [
+    assert in_vars(
+        folder, f"database_password: \"{{{{ lookup('ansible.builtin.vars', 'door') }}}}\"\ndoor: {CLEAR}\n"
+    ) == [
         "1: database_password is a secret that takes its value from door, which is in clear (group_vars/all/site.yml:2)"
     ]
 
@@ -202,7 +207,7 @@ def test_variable_inside_a_mapping(folder, reference):
 
 def test_variable_that_is_made_of_vault(folder):
     assert in_vars(folder, f'database_password: "{{{{ door }}}}"\ndoor: {VAULT}') == []
-    assert in_vars(folder, 'database_password: "{{ door }}"\ndoor: "{{ lookup(\'env\', \'DOOR\') }}"\n') == []
+    assert in_vars(folder, "database_password: \"{{ door }}\"\ndoor: \"{{ lookup('env', 'DOOR') }}\"\n") == []
 
 
 def test_circle_of_variables_ends(folder):
@@ -248,11 +253,15 @@ def test_block_of_text(folder):
 
 
 def test_alias(folder):
-    assert in_vars(folder, f"door: &door {CLEAR}\ndatabase_password: *door\n") == ["2: database_password is a secret in clear"]
+    assert in_vars(folder, f"door: &door {CLEAR}\ndatabase_password: *door\n") == [
+        "2: database_password is a secret in clear"
+    ]
 
 
 def test_alias_to_itself_ends(folder):
-    assert in_vars(folder, f"loop: &loop\n  again: *loop\n  password: {CLEAR}\n") == ["3: loop.password is a secret in clear"]
+    assert in_vars(folder, f"loop: &loop\n  again: *loop\n  password: {CLEAR}\n") == [
+        "3: loop.password is a secret in clear"
+    ]
 
 
 def test_json(folder):
@@ -321,7 +330,10 @@ def test_directory_as_inventory(folder):
 
 
 def test_leftover_of_an_editor_or_a_person(folder):
-    files = {"group_vars/all/site.yml.bak": f"site_token: {CLEAR}\n", "group_vars/other_group/x.yml": f"site_token: {CLEAR}\n"}
+    files = {
+        "group_vars/all/site.yml.bak": f"site_token: {CLEAR}\n",
+        "group_vars/other_group/x.yml": f"site_token: {CLEAR}\n",
+    }
     assert found(folder, files) == [
         "group_vars/all/site.yml.bak:1: site_token is a secret in clear",
         "group_vars/other_group/x.yml:1: site_token is a secret in clear",
