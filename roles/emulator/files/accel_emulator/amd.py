@@ -141,11 +141,15 @@ def static(host: Host, card: Card, branch: str) -> dict:
     }
 
 
+def errors(card: Card) -> tuple[int, int]:
+    """Return the counts of uncorrectable and of deferred memory errors: what critical and warning mean here."""
+    return (4 if card.health == "critical" else 0), (2 if card.health == "warning" else 0)
+
+
 def metric(card: Card) -> dict:
     """Return the sections of ``amd-smi metric`` for one card."""
-    busy, bad = card.busy, card.health == "critical"
-    corrected = 40 if card.health == "warning" else 0
-    uncorrected = 4 if bad else 0
+    busy = card.busy
+    uncorrected, deferred = errors(card)
     graphics, memory = card.clocks_mhz
     used = card.memory_mib * 4 // 5 if busy else 283
     temperature = (58 if busy else 38) + card.index % 4
@@ -192,17 +196,17 @@ def metric(card: Card) -> dict:
             "lc_perf_other_end_recovery": 0,
         },
         "ecc": {
-            "total_correctable_count": corrected,
+            "total_correctable_count": 0,
             "total_uncorrectable_count": uncorrected,
-            "total_deferred_count": 0,
+            "total_deferred_count": deferred,
             "cache_correctable_count": 0,
             "cache_uncorrectable_count": 0,
         },
         "ecc_blocks": {
             block: {
-                "correctable_count": corrected if block == "UMC" else 0,
+                "correctable_count": 0,
                 "uncorrectable_count": uncorrected if block == "UMC" else 0,
-                "deferred_count": 0,
+                "deferred_count": deferred if block == "UMC" else 0,
             }
             for block in _COUNTED
         },

@@ -80,7 +80,7 @@ def _applied(declared: dict, check: bool) -> dict:
     return {
         "changed": bool(outcome.changes),
         "changes": len(outcome.changes),
-        "first": outcome.changes[:20],
+        "first": outcome.changes[:5],
         "notes": outcome.notes,
         "faults": wanted.faults,
     }

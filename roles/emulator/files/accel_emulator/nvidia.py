@@ -112,8 +112,8 @@ def _readings(card: Card) -> dict:
 def _health(card: Card) -> dict:
     """Return the counters that say how a card is.
 
-    warning: a row waits for its remapping, which the next reset does. critical: remapping failed, memory
-    errors go uncorrected.
+    warning: a row waits for its remapping, which the next reset does on its own. critical: remapping failed,
+    memory errors go uncorrected, and the card asks for a reboot.
     """
     bad, waits = card.health == "critical", card.health == "warning"
     return {
@@ -121,7 +121,7 @@ def _health(card: Card) -> dict:
         "remapped": 8 if bad else 1 if waits else 0,
         "pending": "Yes" if waits else "No",
         "failure": "Yes" if bad else "No",
-        "recovery": "Reboot" if bad else "Reset" if waits else "None",
+        "recovery": "Reboot" if bad else "None",
     }
 
 

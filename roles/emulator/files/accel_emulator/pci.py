@@ -136,7 +136,9 @@ def _card_function(host: Host, card: Card, parent: str, position: int) -> Functi
 def amd_files(card: Card) -> dict[str, bytes | str | None]:
     """Return what the amdgpu driver adds to the directory of a card."""
     used = card.memory_mib * 4 // 5 if card.busy else 283
+    uncorrectable, deferred = (4 if card.health == "critical" else 0), (2 if card.health == "warning" else 0)
     told = {
+        "ras/umc_err_count": f"ue: {uncorrectable}\nce: 0\nde: {deferred}",
         "unique_id": asic_serial(card)[2:].lower(),
         "vbios_version": card.part_number,
         "mem_info_vram_total": card.memory_mib << 20,
@@ -427,8 +429,9 @@ def files(one: Function) -> dict[str, bytes | str | None]:
         # The kernel reads the link from the config space each time: ones give "Unknown" and 63 lanes.
         entries["current_link_speed"] = _speed_text(one.speed_gts) if one.responding else b"Unknown\n"
         entries["current_link_width"] = f"{one.width if one.responding else 63}\n".encode()
+        # What a device can do is known from the start for the speed only.
         entries["max_link_speed"] = _speed_text(one.max_speed_gts)
-        entries["max_link_width"] = f"{one.max_width}\n".encode()
+        entries["max_link_width"] = f"{one.max_width if one.responding else 63}\n".encode()
     if one.is_bridge:
         entries["secondary_bus_number"] = f"{one.secondary}\n".encode()
         entries["subordinate_bus_number"] = f"{one.subordinate}\n".encode()
