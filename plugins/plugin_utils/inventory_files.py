@@ -10,6 +10,7 @@ was encrypted, and of a key written twice only the last value is left.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
@@ -41,7 +42,7 @@ class Definition:
     owner: str = ""
     rank: int = _INVENTORY_GROUP
 
-    @property
+    @functools.cached_property
     def place(self) -> str:
         """Return where it stands, as ``file:line``."""
         return f"{shorter(self.file)}:{self.line}"
