@@ -32,6 +32,8 @@ _NO_SECRET_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:bool")
 _NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 # Everybody knows these values.
 _KNOWN_TO_ALL = ("inventory_hostname", "inventory_hostname_short", "ansible_host", "ansible_hostname", "group_names")
+# One word behind the name: more is a sentence.
+_COMMENT = re.compile(r"^\s*[#;]+\s*(?:-\s*)?([A-Za-z_][\w-]*)\s*[:=]\s*[\"']?([^\s\"'<!|>][^\s\"']*)[\"']?\s*$")
 _OPEN_KEY = re.compile(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")
 
 
@@ -41,7 +43,7 @@ def secrets_in_clear(found: InventoryFiles) -> list[Complaint]:
     for definition in found.definitions:
         search.definition(definition)
     for path, text in found.texts.items():
-        search.keys_in_text(path, text)
+        search.text(path, text)
     return search.complaints
 
 
@@ -66,17 +68,23 @@ class _Search:
                     self.complaints.append(Complaint([one.subject], f"{name} {reason}", _ACCEPTED, one.name, place))
                 self._lines.update((one.file, covered) for covered in range(line, last + 1))
 
-    def keys_in_text(self, path: str, text: str) -> None:
-        """Search for private keys wherever they stand: in comments, leftovers, scripts."""
+    def text(self, path: str, text: str) -> None:
+        """Search for what no YAML or INI reader sees: private keys in leftovers, values that were commented out."""
         for number, line in enumerate(text.splitlines(), 1):
-            if _OPEN_KEY.search(line) and (path, number) not in self._lines:
-                place, problem = f"{shorter(path)}:{number}", "a private key stands here in clear"
+            problem = ""
+            comment = _COMMENT.match(line)
+            if _OPEN_KEY.search(line):
+                problem = "a private key stands here in clear"
+            elif comment and self._reason(comment[1], comment[2], confidential.is_secret_name(comment[1])):
+                problem = f"{comment[1]} is a secret in clear, in a comment"
+            if problem and (path, number) not in self._lines:
+                place = f"{shorter(path)}:{number}"
                 self.complaints.append(Complaint(["inventory"], problem, _ACCEPTED, place=place))
 
     def _reason(self, name: str, node: object, secret: bool) -> str:
         """Return why the value of ``name`` is a secret in clear, or nothing."""
         text, kind = _scalar(node)
-        if not text or kind in _VAULT_TAGS or text.startswith(VAULT_HEADER):
+        if not text or text.startswith(VAULT_HEADER):
             return ""
         if confidential.holds_secret(text):
             return "holds a secret in clear"
@@ -85,7 +93,8 @@ class _Search:
             return ""
         if kind in _NUMBER_TAGS and confidential.is_counted_name(last_name):
             return ""
-        if not is_template(text) or kind == "!unsafe":
+        # A tag alone encrypts nothing.
+        if not is_template(text) or kind in ("!unsafe", *_VAULT_TAGS):
             return "is a secret in clear"
         return self._template_reason(text, frozenset())
 
@@ -114,9 +123,9 @@ class _Search:
             node = _inside(one.node, path[1:])
             for _name, line, leaf, secret in _leaves(one.name, one.line, node, False, frozenset()):
                 text, kind = _scalar(leaf)
-                if secret or not text or kind in (*_VAULT_TAGS, *_NO_SECRET_TAGS) or text.startswith(VAULT_HEADER):
+                if secret or not text or kind in _NO_SECRET_TAGS or text.startswith(VAULT_HEADER):
                     continue
-                template = is_template(text) and kind != "!unsafe"
+                template = is_template(text) and kind not in ("!unsafe", *_VAULT_TAGS)
                 if not template or self._template_reason(text, seen | {path[0]}):
                     return f"{shorter(one.file)}:{line}"
         return ""

@@ -163,6 +163,13 @@ def test_unsafe_text_is_a_literal(folder):
     ]
 
 
+def test_tag_of_vault_alone_encrypts_nothing(folder):
+    assert in_vars(folder, f"database_password: !vault {CLEAR}\n") == ["1: database_password is a secret in clear"]
+    assert in_vars(folder, f'database_password: "{{{{ door }}}}"\ndoor: !vault {CLEAR}\n') == [
+        "1: database_password is a secret that takes its value from door, which is in clear (group_vars/all/site.yml:2)"
+    ]
+
+
 def test_name_of_the_host_is_no_secret(folder):
     assert in_vars(folder, 'database_password: "{{ inventory_hostname }}"\n') == [
         "1: database_password is a secret made of inventory_hostname, which everybody knows"
@@ -297,7 +304,7 @@ def test_ini(folder):
         "[login_nodes:vars]\n"
         f"site_token = {CLEAR}\n"
         "max_tokens=4711\n"
-        "; other_token = nothing\n"
+        "; other_token comes from elsewhere\n"
     )
     assert found(folder, {"hosts.ini": text}, "hosts.ini") == [
         "hosts.ini:2: ansible_password is a secret in clear",
@@ -348,6 +355,29 @@ def test_script_is_not_taken_for_an_ini_file(folder):
     (folder / "hosts.py").write_text("#!/usr/bin/python3\npassword = input()\n", encoding="utf-8")
     (folder / "hosts.py").chmod(0o755)
     assert found(folder, {}, "hosts.py") == []
+
+
+@pytest.mark.parametrize(
+    "line", [f"# database_password: {CLEAR}", f"#database_password={CLEAR}", f"  ## - database_password: '{CLEAR}'"]
+)
+def test_secret_that_was_commented_out(folder, line):
+    assert in_vars(folder, f"own: 1\n{line}\n") == ["2: database_password is a secret in clear, in a comment"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# database_password: see the password manager",
+        "# database_password: !vault",
+        '# database_password: "{{ vault_database_password }}"',
+        "# database_password: <from the vault>",
+        "# database_password:",
+        "# max_tokens: 4096",
+        "# user: slurm",
+    ],
+)
+def test_comment_about_a_secret(folder, line):
+    assert in_vars(folder, f"own: 1\n{line}\n") == []
 
 
 # Values that are secrets whatever they are called
