@@ -4,8 +4,8 @@
 # This module util is PRIVATE to the collection: its names may change in any release.
 """Which names say "secret", and which texts are one whatever their name is.
 
-Judging by name errs on the side of asking: whoever keeps no secret under such a name puts the
-value into a variable of another name, which the same check then follows.
+Judging by name errs on the side of refusing: what is no secret can be given another name, a secret
+that was committed can't be taken back.
 """
 
 from __future__ import annotations
