@@ -743,7 +743,8 @@ def junit(run: dict) -> str:
     """Return ``run`` as JUnit XML: a test suite for each layer of each host, a test case for each finding.
 
     fail is a failure, unknown an error of type ``unknown`` (so that it is never taken for a pass), not_applicable
-    is skipped. Warnings are told by their type only: a CI system that must not fail on them has to look at it.
+    is skipped. An unknown of severity warning is skipped too, with the word: like the verdict of the run, a CI system
+    counts it without failing. A warning that failed is a failure of type ``warning``.
     """
     suites: dict[tuple[str, str], list[dict]] = {}
     for finding in run.get("findings") or []:
@@ -781,6 +782,9 @@ def _testcase(suite: ET.Element, finding: dict) -> str:
     message = visible(cut(_text(finding.get("message")), TEXT_LIMIT, TEXT["en"]["cut"]))
     if verdict == NOT_APPLICABLE:
         ET.SubElement(case, "skipped", {"message": message})
+        return "skipped"
+    if verdict == UNKNOWN and finding.get("severity") == WARNING:
+        ET.SubElement(case, "skipped", {"message": f"unknown: {message}"})
         return "skipped"
     kind = "failure" if verdict == FAIL else "error"
     # The type of an error is its verdict; of a failure it is how much it matters.
