@@ -73,6 +73,17 @@ class Cluster:
         )
         assert done.rc == 0, done.output
 
+    def on(self, host: str, command: str) -> int:
+        """Run a shell command on a host and return how it ended."""
+        config = ROOT / ".cache" / INSTANCE / "ssh/config"
+        return subprocess.run(
+            ["ssh", "-F", str(config), host, command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=120,
+            check=False,
+        ).returncode
+
     def verify(self, *arguments: str) -> tuple[Run, Report]:
         """Run verify and return the report that this very run wrote."""
         done = self.play("verify", *arguments)

@@ -83,8 +83,9 @@ def check(node: dict, observation: dict, keep: bool) -> list[dict]:
     """Judge the cards; with ``keep``, readings of working links are kept for the next judgement."""
     path = os.path.join(node["records_dir"], "links.json")
     now = record.now_utc()
-    readings = links.merge(links.load(path), observation, now)
-    if keep:
+    kept = links.load(path)
+    readings = links.merge(kept, observation, now)
+    if keep and readings != kept:
         links.save(path, readings)
     return judge.judge_devices(
         node["host"],

@@ -476,10 +476,10 @@ CAUSES = {
         UNKNOWN,
         "{card} is idle at {observed:g} of {expected:g} GT/s, and there is no reading under load that is young enough",
         "{card} 空闲时为 {observed:g} GT/s（能力 {expected:g} GT/s），且没有足够新的带载读数",
-        "No fault: an idle card lowers its speed. Put load on the links and read them with the measure playbook; "
-        "the reading holds for cluster_link_reading_max_age_hours.",
-        "并非故障：空闲的卡会降低链路速率。用 measure 剧本加载并读取链路；读数在 cluster_link_reading_max_age_hours "
-        "内有效。",
+        "No fault: an idle card lowers its speed. Let a job use the cards while the node looks (accel-check.timer, or "
+        "accelctl check --keep by hand); the reading holds for cluster_link_reading_max_age_hours.",
+        "并非故障：空闲的卡会降低链路速率。在作业使用这些卡时让节点读取一次（accel-check.timer，或手工执行 accelctl "
+        "check --keep）；读数在 cluster_link_reading_max_age_hours 内有效。",
         severity=WARNING,
     ),
     "device.link_speed.unknown": _cause(
