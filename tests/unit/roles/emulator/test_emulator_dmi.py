@@ -21,7 +21,9 @@ def structures(raw: bytes) -> list[tuple[int, int, bytes, list[str]]]:
         kind, length, handle = struct.unpack_from("<BBH", raw, at)
         assert length >= 4
         end = raw.index(b"\0\0", at + length)
-        found.append((kind, handle, raw[at : at + length], [one.decode() for one in raw[at + length : end].split(b"\0") if one]))
+        found.append(
+            (kind, handle, raw[at : at + length], [one.decode() for one in raw[at + length : end].split(b"\0") if one])
+        )
         at = end + 2
     return found
 
@@ -47,6 +49,13 @@ def test_a_slot_names_its_card(show) -> None:
     assert struct.unpack_from("<H", area, 9)[0] == 5
     segment, bus, device = struct.unpack_from("<HBB", area, 0x0D)
     assert (segment, bus, device >> 3, device & 7) == (0, 0xBA, 0, 0)
+
+
+def test_the_device_and_the_domain_of_an_address_are_told_too(show) -> None:
+    card = {"slot": "SXM5", "address": "0001:ba:03.0"}
+    found = structures(emulated_dmi.table(show("nvidia_h100_8", cards=[card]).host))
+    (area,) = [area for kind, _, area, strings in found if kind == 9 and strings == ["SXM5"]]
+    assert struct.unpack_from("<HBB", area, 0x0D) == (1, 0xBA, 3 << 3)
 
 
 def test_the_empty_slot_has_no_address(show) -> None:
@@ -83,7 +92,9 @@ def test_the_real_dmidecode_prints_the_slots(show, tmp_path) -> None:
     entry[5] = (entry[5] - sum(entry)) & 0xFF
     dump = tmp_path / "dump"
     dump.write_bytes(bytes(entry).ljust(0x20, b"\0") + raw)
-    told = subprocess.run([program, "--from-dump", str(dump), "-t", "slot"], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        [program, "--from-dump", str(dump), "-t", "slot"], capture_output=True, text=True, check=True
+    ).stdout
     (slot,) = [one for one in told.split("\n\n") if "Designation: SXM5\n" in one]
     for line in ("Type: x16 PCI Express 5 x16", "Current Usage: In Use", "ID: 5", "Bus Address: 0000:ba:00.0"):
         assert f"\t{line}\n" in slot + "\n"

@@ -87,7 +87,9 @@ def test_config_space_of_the_bridges_above_it(show) -> None:
 def test_registers_do_not_overlap_and_lie_on_their_size(show) -> None:
     for profile in ("nvidia_h100_8", "amd_mi300x_8", "ascend_910b_8"):
         taken = sorted(
-            (start, start + size, size) for one in emulated_pci.functions(show(profile).host) for _, start, size in one.bars
+            (start, start + size, size)
+            for one in emulated_pci.functions(show(profile).host)
+            for _, start, size in one.bars
         )
         assert all(start % size == 0 for start, _end, size in taken)
         assert all(before[1] <= after[0] for before, after in zip(taken, taken[1:]))
@@ -129,7 +131,11 @@ def test_the_collection_walks_to_the_root_port(show, profile, address, ancestors
     ("profile", "vendor", "others"),
     [
         # NVSwitch bridges, the display of the management controller, NICs: on the bus, but no cards.
-        ("nvidia_h100_8", "10de", {("10de", "22a3", "068000"): 4, ("1a03", "2000", "030000"): 1, ("15b3", "1021", "020700"): 8}),
+        (
+            "nvidia_h100_8",
+            "10de",
+            {("10de", "22a3", "068000"): 4, ("1a03", "2000", "030000"): 1, ("15b3", "1021", "020700"): 8},
+        ),
         ("amd_mi300x_8", "1002", {("1a03", "2000", "030000"): 1, ("15b3", "1021", "020700"): 8}),
         ("ascend_910b_8", "19e5", {("19e5", "1711", "030000"): 1, ("15b3", "1021", "020700"): 1}),
     ],
@@ -178,4 +184,7 @@ def test_the_real_lspci_shows_the_slot_on_the_port_and_a_narrow_link(show) -> No
 
 
 def test_the_real_lspci_draws_the_tree_down_to_the_card(show) -> None:
-    assert re.search(r"\[0000:b7\]---01\.0-\[b8-bb\]----00\.0-\[b9-bb\]--\+-01\.0-\[ba\]----00\.0", lspci(show("nvidia_h100_8"), "-t"))
+    assert re.search(
+        r"\[0000:b7\]---01\.0-\[b8-bb\]----00\.0-\[b9-bb\]--\+-01\.0-\[ba\]----00\.0",
+        lspci(show("nvidia_h100_8"), "-t"),
+    )

@@ -109,16 +109,37 @@ def test_idle_links_are_slow_and_wide_busy_ones_fast() -> None:
         ({**H100, "cards": [{"slot": "SXM1", "index": 0}]}, "cards: SXM1 and SXM2 have the same index, 0"),
         ({**H100, "cards": [{"slot": "SXM1", "address": "18:00.0"}]}, "cards SXM1.address: '18:00.0' is no address"),
         ({**H100, "cards": [{"slot": "SXM1", "address": "0000:18:00.0"}]}, "have the same address, '0000:18:00.0'"),
-        ({**H100, "cards": [{"slot": "SXM1", "address": "0000:17:00.0"}]}, "cards SXM1.address: bus 15 is taken by SXM2"),
+        (
+            {**H100, "cards": [{"slot": "SXM1", "address": "0000:17:00.0"}]},
+            "cards SXM1.address: bus 15 is taken by SXM2",
+        ),
         ({**H100, "cards": [{"slot": "SXM1", "address": "0000:02:00.0"}]}, "bus 02 leaves no room for the bridges"),
-        ({**H100, "cards": [{"slot": "SXM1", "model": "H100"}]}, "cards SXM1.model: 'H100' is unknown; accepted for nvidia"),
-        ({**H100, "cards": [{"slot": "SXM1", "uuid": "GPU-1"}]}, "cards SXM1.uuid: 'GPU-1' is no nvidia id; accepted: like"),
+        (
+            {**H100, "cards": [{"slot": "SXM1", "model": "H100"}]},
+            "cards SXM1.model: 'H100' is unknown; accepted for nvidia",
+        ),
+        (
+            {**H100, "cards": [{"slot": "SXM1", "uuid": "GPU-1"}]},
+            "cards SXM1.uuid: 'GPU-1' is no nvidia id; accepted: like",
+        ),
         ({**H100, "cards": [{"slot": "SXM1", "link_width": 12}]}, "cards SXM1.link_width: 12; accepted: 1 2 4 8 16"),
-        ({**H100, "cards": [{"slot": "SXM1", "link_speed_gts": 30}]}, "cards SXM1.link_speed_gts: 30; accepted: 2.5 5 8"),
-        ({**H100, "faults": [{"fault": "melted", "slot": "SXM1"}]}, "faults[0].fault: 'melted' is unknown; accepted: card_lost"),
+        (
+            {**H100, "cards": [{"slot": "SXM1", "link_speed_gts": 30}]},
+            "cards SXM1.link_speed_gts: 30; accepted: 2.5 5 8",
+        ),
+        (
+            {**H100, "faults": [{"fault": "melted", "slot": "SXM1"}]},
+            "faults[0].fault: 'melted' is unknown; accepted: card_lost",
+        ),
         ({**H100, "faults": [{"fault": "card_lost"}]}, "faults[0].fault: card_lost takes one slot, given: none"),
-        ({**H100, "faults": [{"fault": "card_lost", "slot": "SXM9"}]}, "faults[0].slot: 'SXM9' names no card; accepted: SXM2"),
-        ({**H100, "faults": [{"fault": "card_lost", "place": "SXM1"}]}, "faults[0]: place: accepted keys are fault, slot, slot_b"),
+        (
+            {**H100, "faults": [{"fault": "card_lost", "slot": "SXM9"}]},
+            "faults[0].slot: 'SXM9' names no card; accepted: SXM2",
+        ),
+        (
+            {**H100, "faults": [{"fault": "card_lost", "place": "SXM1"}]},
+            "faults[0]: place: accepted keys are fault, slot, slot_b",
+        ),
         ({**H100, "faults": ["card_lost"]}, "faults: not a list of mappings"),
     ],
 )
@@ -201,7 +222,7 @@ def test_a_fault_without_a_slot_takes_none_and_a_swap_two_different_ones() -> No
         ("cards_swapped", "SXM4", "0000:2a:00.0", "is the same card as slot"),
         ("card_lost", "SXM1", "SXM2", "card_lost takes one slot, given: SXM1, SXM2"),
     ):
-        with pytest.raises(state.StateError, match="fault|slot_b") as caught:
+        with pytest.raises(state.StateError, match=r"fault|slot_b") as caught:
             state.make_fault(all_cards, fault, slot, other)
         assert words in str(caught.value)
 
@@ -227,7 +248,9 @@ def test_injecting_and_healing_leave_the_file_as_it_was() -> None:
     declared = yaml.safe_load(TEXT)
     fault = {"fault": "cards_swapped", "slot": "SXM5", "slot_b": "SXM6"}
     injected = state.with_faults(TEXT, {**declared, "faults": [fault]})
-    assert injected == TEXT.replace("faults: []\n", "faults:\n  - fault: cards_swapped\n    slot: SXM5\n    slot_b: SXM6\n")
+    assert injected == TEXT.replace(
+        "faults: []\n", "faults:\n  - fault: cards_swapped\n    slot: SXM5\n    slot_b: SXM6\n"
+    )
     assert yaml.safe_load(injected)["faults"] == [fault]
     assert state.with_faults(injected, {**declared, "faults": []}) == TEXT
 

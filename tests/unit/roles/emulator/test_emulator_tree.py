@@ -43,7 +43,12 @@ def test_a_second_time_nothing_differs_and_nothing_is_written(tmp_path) -> None:
 
 def test_only_what_differs_is_touched_and_leftovers_go(tmp_path) -> None:
     sync(str(tmp_path), {**WANTED, "tree/a/stale": b"1", "tree/b/vendor": b"2", "old": "somewhere"})
-    assert sorted(sync(str(tmp_path), {**WANTED, "tree/a/vendor": b"0x1002\n"})) == ["old", "tree/a/stale", "tree/a/vendor", "tree/b"]
+    assert sorted(sync(str(tmp_path), {**WANTED, "tree/a/vendor": b"0x1002\n"})) == [
+        "old",
+        "tree/a/stale",
+        "tree/a/vendor",
+        "tree/b",
+    ]
     assert listing(tmp_path)["tree/a/vendor"] == b"0x1002\n"
     assert "tree/b" not in listing(tmp_path)
 
