@@ -376,8 +376,11 @@ class Instance:
         shutil.rmtree(archives, ignore_errors=True)
         archives.mkdir(parents=True)
         link_archives(CACHE / "apt" / "pool", archives)
+        # A host that comes back has its old hardware addresses: its neighbours would talk to a new one's for up to
+        # 45 s as to the old one, and reach nobody.
         networks = [
-            f"--network={self.network(kind)}:ip={addresses[name][kind]},interface_name={kind}0" for kind in self.bridges
+            f"--network={self.network(kind)}:ip={address},mac={mac_of(address)},interface_name={kind}0"
+            for kind, address in addresses[name].items()
         ]
         names = [f"--add-host={other}:{where['management']}" for other, where in addresses.items()]
         self.podman("run", "--detach", "--name", name, "--hostname", name, "--privileged", "--systemd=always",
@@ -500,6 +503,11 @@ def pids_of(ids):
         if any(name in text for name in ids):
             found.append(int(entry.name))
     return found
+
+
+def mac_of(address):
+    """A locally administered hardware address that follows from the IPv4 address."""
+    return "02:ac:" + ":".join(f"{octet:02x}" for octet in ipaddress.ip_address(address).packed)
 
 
 def kill_all(ids):

@@ -45,6 +45,19 @@ NEWER_PYTHON = "python3.12"
 OLDEST_PYTHON = "3.9"
 
 
+# Process groups of commands that run now; they are ended with this script.
+RUNNING: set[int] = set()
+
+
+def end_group(leader: int) -> None:
+    """End a command and all that it started and left."""
+    RUNNING.discard(leader)
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 class Part:
     """One part: its log, its results, and the commands that it runs."""
 
@@ -75,13 +88,15 @@ class Part:
             process = subprocess.Popen(
                 argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
+            RUNNING.add(process.pid)
             try:
                 status = process.wait(limit)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
                 status = 124
                 log.write(f"ended after its limit of {limit} s\n")
+            finally:
+                end_group(process.pid)
+                process.wait()
             log.write(f"status {status}, {time.monotonic() - started:.1f} s\n")
         return status
 
@@ -349,10 +364,17 @@ def main(words: list[str]) -> int:
     threads = [
         threading.Thread(target=lambda lane=lane: done.extend(run_part(known[name]) for name in lane)) for lane in lanes
     ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        for leader in list(RUNNING):
+            end_group(leader)
+        # The lanes would go on with their next part.
+        os._exit(130)
     faults = failures()
     for part in done:
         if any(fault.startswith((f"{part.name}:", f"pytest-{part.name}:")) for fault in faults):

@@ -85,6 +85,10 @@ def test_a_bridge_of_its_own_is_no_obstacle(hosts, answers) -> None:
     assert instance.choose_subnets() == before
 
 
+def test_a_hardware_address_follows_from_the_address(hosts) -> None:
+    assert hosts.mac_of("10.86.134.11") == "02:ac:0a:56:86:0b"
+
+
 def test_only_the_debian_sources_of_the_own_release_are_taken(hosts, answers, monkeypatch) -> None:
     monkeypatch.setattr(hosts, "os_release", lambda: {"VERSION_CODENAME": "bookworm"})
     answers.table["apt-get indextargets"] = "\n".join(

@@ -5,10 +5,15 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+TOOLS = Path(__file__).resolve().parents[3] / "tools"
 
 
 @pytest.fixture
@@ -21,6 +26,22 @@ def run(runner, capsys):
         return status, capsys.readouterr().out.splitlines()[-1]
 
     return run_parts
+
+
+def gone(pid: str) -> bool:
+    """Return whether a process is dead; a zombie is, which nobody has waited for yet."""
+    try:
+        return (Path("/proc") / pid.strip() / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def wait_for(condition) -> None:
+    """Wait for a condition that must come true soon."""
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in 20 s"
+        time.sleep(0.05)
 
 
 def good(part) -> None:
@@ -59,9 +80,25 @@ def test_a_command_that_hangs_is_ended_and_fails(run, tmp_path) -> None:
         part.check("slow", "sh", "-c", f"sleep 60 & echo $! > {tmp_path}/child; wait", limit=1)
 
     assert run(good, slow) == (1, "1 passed, 1 failed, 0 skipped")
-    child = Path("/proc") / (tmp_path / "child").read_text().strip() / "stat"
-    # Its children too: gone, or a zombie that nobody has waited for yet.
-    assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"
+    # Its children too.
+    wait_for(lambda: gone((tmp_path / "child").read_text()))
+
+
+def test_an_interrupted_run_leaves_no_process(runner, tmp_path) -> None:
+    script = (
+        "import importlib.util, sys\n"
+        f"found = importlib.util.spec_from_file_location('run_tests', {str(TOOLS / 'run_tests.py')!r})\n"
+        "module = importlib.util.module_from_spec(found); found.loader.exec_module(module)\n"
+        f"module.ROOT = module.Path({str(tmp_path)!r}); module.LOGS = module.ROOT; module.RESULTS = module.ROOT / 'r'\n"
+        f"def slow(part): part.check('slow', 'sh', '-c', 'echo $$ > {tmp_path}/child; exec sleep 60')\n"
+        "module.PARTS = (slow,)\n"
+        "sys.exit(module.main(['slow']))\n"
+    )
+    run = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.DEVNULL)
+    wait_for(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text())
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(20) == 130
+    wait_for(lambda: gone((tmp_path / "child").read_text()))
 
 
 def test_a_crash_of_a_part_is_a_failed_case(run, runner) -> None:
