@@ -393,6 +393,11 @@ def _overlaps(cards: list[Card], wiring: str, system_bus: int) -> list[str]:
     return complaints
 
 
+def in_order(cards: list[Card]) -> list[str]:
+    """Return the labels of the slots in the order of their numbers."""
+    return [card.slot for card in sorted(cards, key=lambda one: one.slot_number)]
+
+
 def find_slot(cards: list[Card], word: str) -> str | None:
     """Return the slot that a label, a slot number or an address names; None when it names none or several."""
     named = [
@@ -414,9 +419,7 @@ def make_fault(cards: list[Card], fault: str, slot: str = "", slot_b: str = "") 
     for word in given:
         name = find_slot(cards, str(word))
         if name is None:
-            raise StateError(
-                [f"slot: {word!r} names no card; accepted: {', '.join(card.slot for card in cards)}, or an address"]
-            )
+            raise StateError([f"slot: {word!r} names no card; accepted: {', '.join(in_order(cards))}, or an address"])
         names.append(name)
     if len(set(names)) != count:
         raise StateError([f"slot_b: {slot_b!r} is the same card as slot; {fault} takes two different ones"])
