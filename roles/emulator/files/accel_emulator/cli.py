@@ -102,6 +102,7 @@ def _show(_options: argparse.Namespace) -> dict:
             {
                 "index": card.index,
                 "slot": card.slot,
+                "kernel_slot": None if wanted.slot_scheme == "none" else str(card.sysfs_slot),
                 "address": card.address,
                 "model": card.model,
                 "serial": card.serial,
