@@ -39,23 +39,23 @@ heal: setup  ## HOST=gpu-01: take every fault out again
 	@$(PLAY) accel.cluster.rehearsal.inject -e inject_host=$(HOST) -e inject_state=absent
 
 destroy:  ## remove the test hosts; caches stay
-	@tools/rehearsal_hosts.py destroy
+	@/usr/bin/python3 tools/rehearsal_hosts.py destroy
 
 test: setup-test  ## all that CI runs
-	@tools/run_tests.py core
+	@python tools/run_tests.py core
 
 test-full: setup-test  ## everything: also other versions, installed forms, rehearsals from nothing
-	@tools/run_tests.py full
+	@python tools/run_tests.py full
 
 lint unit browser sanity molecule: setup-test  ## one part of the tests
-	@tools/run_tests.py $@
+	@python tools/run_tests.py $@
 
 drill: setup-test  ## hosts, rollout, then every fault in turn
-	@tools/run_tests.py molecule drill
+	@python tools/run_tests.py molecule drill
 
 bench: setup-test  ## what the collection costs, on the rehearsal hosts
 	@python tests/bench/bench.py
 
 clean:  ## remove hosts, caches and the virtual environment
-	@tools/rehearsal_hosts.py clean
+	@/usr/bin/python3 tools/rehearsal_hosts.py clean
 	rm -rf .venv

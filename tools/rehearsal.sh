@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # What `make rehearsal` does after the set-up: hosts, rollout, baseline, first report.
 set -euo pipefail
 cd "$(dirname "$0")/.."

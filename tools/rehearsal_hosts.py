@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # This file is part of the Ansible collection accel.cluster.
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -97,7 +96,7 @@ def say(text):
 
 def os_release():
     text = pathlib.Path("/etc/os-release").read_text(encoding="utf-8")
-    return {k: v.strip('"') for k, _, v in (line.partition("=") for line in text.splitlines())}
+    return {words[0]: words[2].strip('"') for words in (line.partition("=") for line in text.splitlines())}
 
 
 def limits():

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # Brings a Debian machine from its base system to where `make rehearsal` or `make test` can run.
 #   tools/setup.sh rehearsal|test
 # Touches packages and the checkout's .venv and .cache, nothing else. Done before: takes half a second.

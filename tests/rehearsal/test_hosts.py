@@ -23,7 +23,7 @@ class Proving:
         self.instance = script.Instance("proving")
 
     def do(self, action: str, *words: str) -> dict:
-        argv = [str(ROOT / "tools/rehearsal_hosts.py"), action, "--instance", "proving", *words]
+        argv = ["/usr/bin/python3", str(ROOT / "tools/rehearsal_hosts.py"), action, "--instance", "proving", *words]
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=400, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout) if done.stdout else {}

@@ -14,7 +14,7 @@ AS_FEDORA = ("unshare", "--mount", "bash", "-euc", 'mount --bind "$0" "$(realpat
 
 
 @pytest.mark.parametrize(
-    "command", [("tools/setup.sh", "rehearsal"), ("tools/rehearsal_hosts.py", "create", "node-01")]
+    "command", [("tools/setup.sh", "rehearsal"), ("/usr/bin/python3", "tools/rehearsal_hosts.py", "create", "node-01")]
 )
 def test_another_user_than_root_is_told_so(shell, command) -> None:
     done = shell(*AS_NOBODY, *command)
@@ -26,7 +26,7 @@ def test_another_user_than_root_is_told_so(shell, command) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("tools/setup.sh", "rehearsal"), ("tools/rehearsal_hosts.py", "create", "node-01")]
+    "command", [("tools/setup.sh", "rehearsal"), ("/usr/bin/python3", "tools/rehearsal_hosts.py", "create", "node-01")]
 )
 def test_another_system_than_debian_is_told_so(shell, tmp_path, command) -> None:
     release = tmp_path / "os-release"
