@@ -65,9 +65,18 @@ FILES = {
         "[Service]\nExecStart=\nExecStart=/lib/systemd/systemd-sysctl --prefix=net\n"
     ),
 }
-# Units that would reach into the machine's kernel from a privileged container.
-MASKED = ("systemd-modules-load.service", "systemd-binfmt.service", "proc-sys-fs-binfmt_misc.automount",
-          "sys-kernel-debug.mount", "sys-kernel-tracing.mount", "sys-fs-fuse-connections.mount")  # fmt: skip
+# Units that would reach into the machine's kernel from a privileged container, or that ask for passwords at a console:
+# each of those takes one of the few inotify instances (128 for all of a machine's root) that hosts share.
+MASKED = (
+    "proc-sys-fs-binfmt_misc.automount",
+    "sys-fs-fuse-connections.mount",
+    "sys-kernel-debug.mount",
+    "sys-kernel-tracing.mount",
+    "systemd-ask-password-console.path",
+    "systemd-ask-password-wall.path",
+    "systemd-binfmt.service",
+    "systemd-modules-load.service",
+)
 
 
 class Problem(Exception):
@@ -400,7 +409,7 @@ class Instance:
         wait_until(settled, BOOT_SECONDS, f"systemd of {name}")
         if state != "running":
             units = self.inside(name, "systemctl", "--failed", "--no-legend", "--plain", check=False).stdout
-            raise Problem(f"{name} did not come up, systemd is {state}:\n{units}")
+            raise Problem(f"{name} did not come up, systemd is {state}:\n{units}{inotify_hint()}")
         key = (self.ssh_dir / "id_ed25519.pub").read_text(encoding="utf-8")
         # The marker allows the emulator to work; nothing but this step writes it.
         script = f"mkdir -p /etc/accel; echo {self.id} > /etc/accel/rehearsal; cat > /root/.ssh/authorized_keys"
@@ -479,6 +488,22 @@ class Instance:
 
 
 # --- Below podman ---------------------------------------------------------------------------------------------
+
+
+def inotify_hint():
+    """A sentence when this machine has few inotify instances left: units then fail that have nothing wrong."""
+    limit = int(pathlib.Path("/proc/sys/fs/inotify/max_user_instances").read_text(encoding="utf-8"))
+    used = 0
+    for entry in pathlib.Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            used += os.readlink(entry) == "anon_inode:inotify"
+        except OSError:
+            continue
+    if used < limit * 3 / 4:
+        return ""
+    return (
+        f"{used} of {limit} inotify instances are in use: stop other containers or raise fs.inotify.max_user_instances"
+    )
 
 
 def alive(box):
