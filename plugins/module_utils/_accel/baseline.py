@@ -9,6 +9,8 @@ Every value that could not be read is None, and None is judged ``unknown``, neve
 
 from __future__ import annotations
 
+import math
+
 from . import hints
 from .model import NOT_APPLICABLE, Finding, as_dict
 
@@ -46,6 +48,8 @@ def parse_tracking(text: str) -> dict | None:
         stratum, offset = int(row[2]), float(row[4])
     except ValueError:
         return None
+    if not math.isfinite(offset):
+        return None  # "nan" is above no tolerance, so it would pass
     return {
         "reference": row[1] or row[0],
         "stratum": stratum,

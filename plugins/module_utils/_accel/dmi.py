@@ -92,7 +92,7 @@ def parse_dmidecode(text: str) -> list[DmiSlot]:
         elif key == "Type":
             current.type = value
         elif key == "ID":
-            current.id = int(value) if value.isdigit() else None
+            current.id = int(value) if value.isdecimal() and len(value) < 10 else None
         elif key == "Current Usage":
             word = value.lower().replace(" ", "_")
             current.usage = word if word in _USAGES.values() else "unknown"

@@ -169,5 +169,5 @@ def natural(text: object) -> tuple:
     """Return the key that sorts SXM2 before SXM10, and nothing (None) last."""
     if text is None or text == "":
         return (1,)
-    parts = re.split(r"(\d+)", str(text).lower())
-    return (0, tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part))
+    parts = re.split(r"(\d{1,18})", str(text).lower())
+    return (0, tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part))

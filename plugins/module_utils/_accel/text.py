@@ -52,8 +52,11 @@ _UNREADABLE = (
 _PLACEHOLDER = {"unknown", "redacted", "not specified", "default string", "to be filled by o.e.m.", "xxx"}
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
-_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)B\s*$", re.IGNORECASE)
+# Digits of ASCII only, and no more of them than any tool prints: "\u00b2" is a digit to Python that int() refuses,
+# and a run of garbage would become infinity. A number that is none must not cost the host all its cards.
+_DIGITS = re.compile(r"[0-9]{1,25}")
+_NUMBER = re.compile(r"(?<![0-9])[-+]?[0-9]{1,25}(?![0-9])(?:\.[0-9]+)?")
+_SIZE = re.compile(r"^\s*([0-9]{1,25}(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B\s*$", re.IGNORECASE)
 
 
 def state_of(value: object) -> str:
@@ -95,6 +98,12 @@ def integer(value: object) -> int | None:
     """Return the first number of a field as int, None when there is none."""
     found = number(value)
     return None if found is None else int(found)
+
+
+def whole_number(value: object) -> int | None:
+    """Return a field that is nothing but digits as int, None for any other."""
+    word = "" if value is None else str(value).strip()
+    return int(word) if _DIGITS.fullmatch(word) else None
 
 
 def size_bytes(value: object, unit: str | None = None) -> int | None:

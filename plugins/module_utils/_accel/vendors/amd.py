@@ -113,9 +113,10 @@ def read(output: str) -> Reading:
         for row in known:
             if "gpu" not in row:
                 continue
-            if not str(row["gpu"]).isdigit():
+            index = text.whole_number(row["gpu"])
+            if index is None:
                 return Reading(around=output)
-            reading.entries.setdefault(int(str(row["gpu"])), {}).update(row)
+            reading.entries.setdefault(index, {}).update(row)
     return reading
 
 
@@ -150,8 +151,9 @@ def _blocks(output: str) -> dict[int, dict]:
         indent, key, value = len(found[1]), found[2].strip(), (found[3] or "").strip()
         if not indent:
             stack = []  # CPU, AI_NIC and everything else at the margin ends the GPU before it
-            if key.upper() == "GPU" and value.isdigit():
-                stack = [(0, entries.setdefault(int(value), {}))]
+            index = text.whole_number(value)
+            if key.upper() == "GPU" and index is not None:
+                stack = [(0, entries.setdefault(index, {}))]
             continue
         if not stack:
             continue
@@ -198,7 +200,7 @@ def read_rocm(output: str) -> Reading:
         system = document.get("system")
         driver = _folded(system).get("driver version") if isinstance(system, dict) else None
         for name, card in document.items():
-            found = re.match(r"^card(\d+)$", str(name))
+            found = re.match(r"^card(\d{1,9})$", str(name))
             if found and isinstance(card, dict):
                 reading.whole = True
                 reading.entries.setdefault(int(found[1]), {}).update(_rocm_entry(int(found[1]), _folded(card), driver))
@@ -600,7 +602,7 @@ def _error_counts(runner, address: str) -> dict:
     """Return the kernel's error counts of a card ("ue: 0", "ce: 0" a block), which rocm-smi has no JSON for."""
     total: dict[str, int] = {}
     for path in runner.glob(f"/sys/bus/pci/devices/{address}/ras/*_err_count"):
-        for kind, count in re.findall(r"\b(ue|de):\s*(\d+)", runner.read(path) or ""):
+        for kind, count in re.findall(r"\b(ue|de):\s*(\d{1,18})\b", runner.read(path) or ""):
             total[kind] = total.get(kind, 0) + int(count)
     return {"total_uncorrectable_count": total.get("ue"), "total_deferred_count": total.get("de")}
 

@@ -48,7 +48,7 @@ VERSION_FILE = "/usr/local/Ascend/driver/version.info"
 # -8005: driver not there, upgraded without a restart, or not visible to this user or container.
 # -8020: a container or process holds the device.
 _CODES = {-8005: "driver_not_ready", -8020: "in_use_elsewhere"}
-_CODE = re.compile(r"\bret(?:urn)?(?: code)? is (-\d+)")
+_CODE = re.compile(r"\bret(?:urn)?(?: code)? is (-\d{1,9})\b")
 _NO_PERMISSION = re.compile(r"permission denied|not permitted|no permission", re.IGNORECASE)
 
 _HEADER = re.compile(r"npu-smi\s+(\S+)\s+Version:\s*(\S+)")
@@ -218,7 +218,7 @@ def read_fields(output: str) -> dict[str, str]:
 
 def read_list(output: str) -> list[int]:
     """Return the NPU ids of ``npu-smi info -l``; none when they are not as many as it says there are."""
-    found = re.findall(r"^\s*NPU ID\s*:\s*(\d+)\s*$", text.plain(output), re.MULTILINE)
+    found = re.findall(r"^\s*NPU ID\s*:\s*(\d{1,9})\s*$", text.plain(output), re.MULTILINE)
     ids = list(dict.fromkeys(int(word) for word in found))
     fields = read_fields(output)
     total = text.integer(fields.get("Total Count") or fields.get("Card Count"))
@@ -246,10 +246,10 @@ def read_map(output: str) -> dict[tuple[int, int], int | None]:
         if len(words) < len(columns) or not words:
             continue
         row = dict(zip(columns, words))
-        npu, chip = row.get("NPU ID", ""), row.get("Chip ID", "")
-        number = row.get("Chip Phy-ID", row.get("Chip Logic ID", ""))
-        if npu.isdigit() and chip.isdigit() and row.get("Chip Name", "").strip().lower() != "mcu":
-            numbers[int(npu), int(chip)] = int(number) if number.isdigit() else None
+        npu, chip = text.whole_number(row.get("NPU ID")), text.whole_number(row.get("Chip ID"))
+        number = text.whole_number(row.get("Chip Phy-ID", row.get("Chip Logic ID")))
+        if npu is not None and chip is not None and row.get("Chip Name", "").strip().lower() != "mcu":
+            numbers[npu, chip] = number
     return numbers
 
 

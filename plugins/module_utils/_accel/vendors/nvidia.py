@@ -68,7 +68,7 @@ _INFOROM = r"(?i)inforom is corrupted at gpu (?P<address>[0-9a-f:.]+)"
 _LIBRARY = r"NVML library version:\s*([\d.]+)"
 _KERNEL_MODULE = r"Kernel Module\b.*?\s(\d+\.[\d.]+)\s"
 _LIST_GPU = r"^GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>[^)]+)\)"
-_LIST_MIG = r"^\s+MIG (?P<profile>\S+)\s+Device\s+(?P<index>\d+): \(UUID: (?P<uuid>[^)]+)\)"
+_LIST_MIG = r"^\s+MIG (?P<profile>\S+)\s+Device\s+(?P<index>\d{1,9}): \(UUID: (?P<uuid>[^)]+)\)"
 _SICK = re.compile(r"unknown error|gpu is lost|requires? reset|err!", re.IGNORECASE)
 _MINOR = r"(?m)^Device Minor:\s*(\d+)"
 _PROCESS_NAME = r"(?s)(<process_name>)(.*?)(</process_name>)"
@@ -249,7 +249,7 @@ def under_load(pstate: str | None, utilisation: str | None) -> bool | None:
     Performance states P0 to P2 are those of work. Data-centre cards rest in P0, so the utilisation must be
     above zero too; in the lower states the card may save power on its link although something runs.
     """
-    level = re.fullmatch(r"P(\d+)", text.clean(pstate) or "")
+    level = re.fullmatch(r"P(\d{1,3})", text.clean(pstate) or "")
     busy = text.number(utilisation)
     if busy == 0 or (level and int(level[1]) > 2):
         return False
@@ -259,11 +259,11 @@ def under_load(pstate: str | None, utilisation: str | None) -> bool | None:
 def _processes(gpu: Element) -> list[dict]:
     found = []
     for process in gpu.findall("processes/process_info"):
-        pid = (process.findtext("pid") or "").strip()
-        if pid.isdigit():
+        pid = text.whole_number(process.findtext("pid"))
+        if pid is not None:
             found.append(
                 {
-                    "pid": int(pid),
+                    "pid": pid,
                     "name": text.clean(process.findtext("process_name")),
                     "memory_bytes": text.size_bytes(process.findtext("used_memory")),
                 }
@@ -332,12 +332,12 @@ def _health(gpu: Element, sick: dict[str, list[str]]) -> Health:
         elif text.state_of(word) == text.VALUE:
             found.append((severity, f"{path}: {word}"))
     for path in _UNCORRECTED:
-        word = (gpu.findtext(path) or "").strip()
-        if word.isdigit():
+        errors = text.whole_number(gpu.findtext(path))
+        if errors is not None:
             proofs += 1
-            if int(word) > 0:
+            if errors > 0:
                 name = path[len(_VOLATILE) :]
-                found.append(("critical", f"{word} uncorrected memory errors since the last reset ({name})"))
+                found.append(("critical", f"{errors} uncorrected memory errors since the last reset ({name})"))
     reasons = [reason for _severity, reason in found]
     for state in ("critical", "warning"):
         if any(severity == state for severity, _reason in found):
@@ -373,15 +373,15 @@ def parse_csv(output: str, fields: tuple[str, ...] = CSV_FIELDS) -> list[Device]
             link=Link(under_load=under_load(row.get("pstate"), row.get("utilization.gpu"))),
             source="nvidia-smi",
         )
-        errors = row.get("ecc.errors.uncorrected.volatile.total", "")
+        errors = text.whole_number(row.get("ecc.errors.uncorrected.volatile.total"))
         sick = sorted({cell for cell in cells if text.state_of(cell) == text.UNREADABLE})
         if any("requires reset" in cell.lower() for cell in sick):
             device.health = Health("critical", ["the card requires a reset"])
-        elif errors.isdigit() and int(errors) > 0:
+        elif errors:
             device.health = Health("critical", [f"{errors} uncorrected memory errors since the last reset"])
         elif sick:
             device.health = Health("warning", [f"can't be read: {', '.join(sick)}"])
-        elif errors.isdigit():
+        elif errors is not None:
             device.health = Health("ok")
         devices.append(device)
     if not devices:

@@ -111,6 +111,8 @@ def test_tracking_line() -> None:
         "local": False,
     }
     assert baseline.parse_tracking(TRACKING.replace("Normal", "Not synchronised"))["synchronised"] is False
+    fields = TRACKING.strip().split(",")
+    assert baseline.parse_tracking(",".join([*fields[:4], "nan", *fields[5:]])) is None
     assert baseline.parse_tracking(TRACKING.replace("0A630A02,10.99.10.2", "7F7F0101,"))["local"] is True
 
 

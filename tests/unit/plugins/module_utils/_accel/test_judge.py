@@ -75,6 +75,8 @@ def test_cards_come_in_the_order_of_their_slots():
     subjects = list(dict.fromkeys(f["subject"] for f in devices(seen.healthy())))
     assert subjects == ["gpu-01", "SXM1", "SXM2", "SXM3", "SXM4", "SXM5", "SXM6", "SXM7", "SXM8"]
     assert sorted(["SXM10", "SXM2", None, "SXM1"], key=judge.natural) == ["SXM1", "SXM2", "SXM10", None]
+    # A digit to str.isdigit() and to nothing else, and more digits than int() takes.
+    assert sorted(["5\u00b2", "5", "9" * 5000], key=judge.natural) == ["5", "5\u00b2", "9" * 5000]
 
 
 # ---------------------------------------------------------------------------------------------- the six faults

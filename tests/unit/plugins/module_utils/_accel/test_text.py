@@ -100,3 +100,19 @@ def test_excerpts_are_printable_and_bounded():
 
 def test_terminal_colours_are_removed():
     assert text.plain("\x1b[4mGPU0\tGPU1\x1b[0m") == "GPU0\tGPU1"
+
+
+@pytest.mark.parametrize("word", ["9" * 400, "9" * 5000, "\u00b2", "1" * 26])
+def test_digits_that_are_no_number(word):
+    """A garbled field is no value; it used to end the query of all cards with an exception."""
+    assert text.number(word) is None
+    assert text.integer(word) is None
+    assert text.whole_number(word) is None
+    assert text.size_bytes(f"{word} MiB") is None
+
+
+def test_whole_numbers():
+    assert text.whole_number(" 18446744073709551616 ") == 18446744073709551616
+    assert text.whole_number(3) == 3
+    for other in (None, "", "-1", "1.5", "1 W"):
+        assert text.whole_number(other) is None
