@@ -31,9 +31,9 @@ def structures(raw: bytes) -> list[tuple[int, int, bytes, list[str]]]:
 def test_the_table_holds_what_firmware_gives(show) -> None:
     host = show("nvidia_h100_8").host
     found = structures(emulated_dmi.table(host))
-    assert [kind for kind, _, _, _ in found[:4]] == [0, 1, 2, 3]
+    assert [kind for kind, _unused, _unused, _unused in found[:4]] == [0, 1, 2, 3]
     assert found[-1][0] == 127
-    assert len({handle for _, handle, _, _ in found}) == len(found)
+    assert len({handle for _unused, handle, _unused, _unused in found}) == len(found)
     system = found[1]
     assert system[3] == [host.manufacturer, host.product, "1.0", host.serial]
     # A string number points at a string that is there.
@@ -54,7 +54,7 @@ def test_a_slot_names_its_card(show) -> None:
 def test_the_device_and_the_domain_of_an_address_are_told_too(show) -> None:
     card = {"slot": "SXM5", "address": "0001:ba:03.0"}
     found = structures(emulated_dmi.table(show("nvidia_h100_8", cards=[card]).host))
-    (area,) = [area for kind, _, area, strings in found if kind == 9 and strings == ["SXM5"]]
+    (area,) = [area for kind, _unused, area, strings in found if kind == 9 and strings == ["SXM5"]]
     assert struct.unpack_from("<HBB", area, 0x0D) == (1, 0xBA, 3 << 3)
 
 

@@ -41,8 +41,11 @@ def refused(tmp_path):
         pytest.skip("ansible-playbook is not installed")
     (tmp_path / "hosts").write_text(HOSTS.format(python=sys.executable))
     (tmp_path / "play.yml").write_text(PLAY)
+    (tmp_path / "ansible.cfg").write_text("[defaults]\n")
     environment = dict(
         os.environ,
+        ANSIBLE_CONFIG=str(tmp_path / "ansible.cfg"),
+        ANSIBLE_CALLBACK_RESULT_FORMAT="json",
         ANSIBLE_COLLECTIONS_PATH=next(path for path in sys.path if (Path(path) / "ansible_collections/accel").exists()),
         ANSIBLE_LOCAL_TEMP=str(tmp_path / "temp"),
         ANSIBLE_INJECT_FACT_VARS="false",
