@@ -40,7 +40,7 @@ LANES = {
     ],
 }
 # The slower Ansible leg of `full`, and the oldest Python of a target host; used where the interpreter is there.
-NEWER_PYTHON = "python3.12"
+NEWER_PYTHON = "3.12"
 OLDEST_PYTHON = "3.9"
 
 
@@ -78,8 +78,8 @@ class Part:
             ANSIBLE_HOME=str(CACHE / "ansible"),
             ANSIBLE_SSH_CONTROL_PATH_DIR="/run/accel-ssh",
             LC_ALL="C.UTF-8",
-            **environment,
         )
+        env.update(environment)
         with self.log.open("a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(argv)}\n")
             log.flush()
@@ -203,13 +203,25 @@ def sanity(part: Part) -> None:
         part.cases.append(("ansible-test sanity", "failed", f"ended with {status}; see {part.log}"))
 
 
+def find_python(version: str) -> str:
+    """Return the path of a Python that works, from the system or from pyenv, or ""."""
+    found = [shutil.which(f"python{version}"), *Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}")]
+    for path in filter(None, found):
+        # pyenv's stand-in for a Python that is not chosen is there, but does not work.
+        if not subprocess.run([str(path), "-m", "ensurepip", "--version"], capture_output=True, check=False).returncode:
+            return str(path)
+    return ""
+
+
 def sanity_oldest(part: Part) -> None:
     """What runs on hosts compiles and imports on the oldest Python promised."""
-    if part.command("bash", "-c", f"python{OLDEST_PYTHON} -V"):
+    python = find_python(OLDEST_PYTHON)
+    if not python:
         part.skip(f"sanity on Python {OLDEST_PYTHON}", f"no python{OLDEST_PYTHON} on this machine")
         return
     tree, environment = sanity_tree()
     argv = ["ansible-test", "sanity", "--test=compile", "--test=import", "--venv", f"--python={OLDEST_PYTHON}"]
+    environment["PATH"] = f"{BIN}:{Path(python).parent}:{os.environ['PATH']}"
     part.check(f"sanity on Python {OLDEST_PYTHON}", *argv, "--requirements", cwd=tree, limit=900, **environment)
 
 
@@ -256,10 +268,9 @@ def drill(part: Part) -> None:
 
 def newer_core(part: Part) -> None:
     """Unit tests on the newest ansible-core, which wants a newer Python."""
-    found = shutil.which(NEWER_PYTHON)
-    # A version manager's stand-in for a Python that is not there is found, but does not work.
-    if not found or part.command(found, "-m", "ensurepip", "--version"):
-        part.skip("newer ansible-core", f"no {NEWER_PYTHON} on this machine")
+    found = find_python(NEWER_PYTHON)
+    if not found:
+        part.skip("newer ansible-core", f"no python{NEWER_PYTHON} on this machine")
         return
     home = CACHE / "newer-core"
     wanted = (ROOT / "requirements-newer-core.txt").read_text(encoding="utf-8")
