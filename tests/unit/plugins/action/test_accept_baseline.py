@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from ansible.errors import AnsibleActionFail
 from ansible_collections.accel.cluster.plugins.action import accept_baseline as action
 from ansible_collections.accel.cluster.plugins.module_utils._accel import record
@@ -342,6 +343,8 @@ def test_a_playbook_runs_it_with_dead_hosts_and_templates(tmp_path, site, accept
     home.mkdir(parents=True)
     (home / "cluster").symlink_to(root)
     (tmp_path / "records.json").write_text(json.dumps(TWO_HOSTS))
+    plays = yaml.safe_load((root / "playbooks/accept_baseline.yml").read_text())
+    reason = plays[-1]["tasks"][0]["vars"]["driver_accept_reason"]
     (tmp_path / "play.yml").write_text(
         f"""
 - hosts: all
@@ -352,7 +355,7 @@ def test_a_playbook_runs_it_with_dead_hosts_and_templates(tmp_path, site, accept
         hosts: "{{{{ ansible_play_hosts_all }}}}"
         records: "{{{{ lookup('ansible.builtin.file', '{tmp_path}/records.json') | from_json }}}}"
         declared_counts: "{{{{ dict(ansible_play_hosts_all | zip([2, 2])) }}}}"
-        reason: "{{{{ accept_reason | default('') }}}}"
+        reason: {json.dumps(reason)}
       run_once: true
 """
     )
@@ -376,7 +379,9 @@ def test_a_playbook_runs_it_with_dead_hosts_and_templates(tmp_path, site, accept
     rc, out = play("--check", "--diff")
     assert rc == 0 and "changed=1" in out and '+        "serial": "A",' in out, out
     assert not site.exists()
-    rc, out = play("-e", "accept_reason='rack 7 built'")
+    # As the documents show it: the shell leaves no quotes for Ansible, which takes the first word only.
+    rc, out = play("-e", "accept_reason=rack 7 built")
     assert rc == 0 and "changed=1" in out, out
+    assert json.loads(tree(site)["baselines/slots/gpu-01.json"])["accepted"]["reason"] == "rack 7 built"
     assert accept(TWO_HOSTS)["difference"] == []
     assert json.loads(tree(site)["baselines/slots/gpu-01.json"])["slots"] == TWO_HOSTS["gpu-01"]["slots"]
