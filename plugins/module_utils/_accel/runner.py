@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
 from typing import IO
 
@@ -30,6 +31,11 @@ EXTRA_PATH = (
     "/opt/rocm/bin",
     "/usr/local/dcmi",
 )
+
+
+# What is read of an answer, and what ends a command that never stops writing before it fills the file system.
+READ_BYTES = 8 << 20
+FLOOD_BYTES = 64 << 20
 
 
 @dataclass
@@ -72,14 +78,20 @@ class Runner:
                 )
             except OSError as exc:
                 return Result(list(argv), 127, "", str(exc))
-            hung = False
-            rc: int | None
-            try:
-                rc = process.wait(timeout=timeout_seconds)
-            except subprocess.TimeoutExpired:
-                hung, rc = True, None
-                self._kill(process)
-            return Result(list(argv), rc, _text(out), _text(err), hung)
+            end = time.monotonic() + timeout_seconds
+            while True:
+                try:
+                    process.wait(timeout=max(0.0, min(0.1, end - time.monotonic())))
+                    break
+                except subprocess.TimeoutExpired:
+                    if _size(out) + _size(err) > FLOOD_BYTES:
+                        self._kill(process)
+                        said = f"{_text(err)}\nended: it wrote more than {FLOOD_BYTES >> 20} MiB"
+                        return Result(list(argv), process.returncode, _text(out), said)
+                    if time.monotonic() >= end:
+                        self._kill(process)
+                        return Result(list(argv), None, _text(out), _text(err), hung=True)
+            return Result(list(argv), process.returncode, _text(out), _text(err))
 
     @staticmethod
     def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -117,6 +129,10 @@ class Runner:
         return os.path.realpath(path)
 
 
+def _size(handle: IO[bytes]) -> int:
+    return os.fstat(handle.fileno()).st_size
+
+
 def _text(handle: IO[bytes]) -> str:
     handle.seek(0)
-    return handle.read(8 << 20).decode("utf-8", "replace")
+    return handle.read(READ_BYTES).decode("utf-8", "replace")

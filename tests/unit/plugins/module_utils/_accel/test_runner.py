@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from ansible_collections.accel.cluster.plugins.module_utils._accel import runner
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Runner
 
 
@@ -93,6 +94,18 @@ def test_a_flood_is_bounded():
     result = Runner().run(python("import sys; sys.stdout.write('x' * 20_000_000)"), 60)
     assert result.rc == 0
     assert len(result.stdout) == 8 << 20
+
+
+def test_a_command_that_never_stops_writing_does_not_fill_the_disk(monkeypatch):
+    monkeypatch.setattr(runner, "FLOOD_BYTES", 4 << 20)
+    kept = []
+    monkeypatch.setattr(runner, "_size", lambda handle: kept.append(os.fstat(handle.fileno()).st_size) or kept[-1])
+    # Its speed is bounded here, so that what is written between two looks is too.
+    code = "import sys, time\nwhile True: sys.stdout.write('x' * (1 << 20)); sys.stdout.flush(); time.sleep(0.02)"
+    result = Runner().run(python(code), 60)
+    assert (result.hung, result.rc) == (False, -9)
+    assert "more than 4 MiB" in result.stderr and result.stdout.startswith("xxx")
+    assert 4 << 20 < max(kept) < 64 << 20
 
 
 def test_programs_are_found_outside_the_path(monkeypatch, tmp_path):
