@@ -29,7 +29,7 @@ def clone(shell, tmp_path_factory):
 def rehearse(shell, clone: Path) -> float:
     """Run it as a person would; return the seconds it took."""
     started = time.monotonic()
-    done = shell("make", "rehearsal", cwd=clone, seconds=FIRST_SECONDS + 60, ACCEL_REHEARSAL_INSTANCE="rehearsal")
+    done = shell("make", "rehearsal", cwd=clone, seconds=FIRST_SECONDS + 60)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     report = re.search(r"Report: (\S+/report\.html)", done.stdout)
     assert report, done.stdout[-2000:]
@@ -38,8 +38,10 @@ def rehearse(shell, clone: Path) -> float:
 
 
 def test_a_clone_becomes_a_cluster_with_a_report_and_again_faster(shell, clone) -> None:
-    assert rehearse(shell, clone) <= FIRST_SECONDS
-    assert rehearse(shell, clone) <= AGAIN_SECONDS
+    first, again = rehearse(shell, clone), rehearse(shell, clone)
+    print(f"first {first:.0f} s, again {again:.0f} s")
+    assert first <= FIRST_SECONDS
+    assert again <= AGAIN_SECONDS
 
 
 def test_the_lines_it_ends_with_work(shell, clone) -> None:
