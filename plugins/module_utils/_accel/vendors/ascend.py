@@ -7,9 +7,10 @@
 What it costs on a healthy host: ``npu-smi info`` (the table), then, all at the same time, ``info -t board -i N`` for
 each NPU and, where the table has no column with the device number, ``info -m``: 10 commands for 8 NPUs with one chip.
 A chip's own number (``-t board -i N -c C``) is asked only where the board's serial does not tell its chips apart:
-several chips, or no serial. When the table cannot be used, ``info -l`` names the NPUs and ``-t health`` gives their
-state. One NPU that refuses or hangs never hides the others: where one hangs, table and list often do too, so the
-numbers of the device nodes are tried as NPU ids (they are equal on servers with one chip an NPU).
+several chips, or no serial. When the table cannot be used, ``info -l`` names the NPUs, ``-t health`` and ``-t memory``
+give their state and size, and the chips are asked for their names. One NPU that refuses or hangs never hides the
+others: where one hangs, table and list often do too, so the numbers of the device nodes are tried as NPU ids (they are
+equal on servers with one chip an NPU).
 
 Words: a *card* is an NPU id, a *chip* two rows of the table. One ``Device`` is one PCI function: two chips with two
 Bus-Ids (910C, 310) are two devices that share a serial, two chips with one Bus-Id (310P duo) are one device with two
@@ -228,6 +229,22 @@ def read_list(output: str) -> list[int]:
 def read_health(output: str) -> list[str]:
     """Return the words of ``-t health``, one a chip ("Health" or "Health Status", by release)."""
     return re.findall(r"^\s*Health(?: Status)?\s*:\s*(\S+)\s*$", text.plain(output), re.MULTILINE)
+
+
+def read_memory(output: str) -> list[int]:
+    """Return the sizes of ``-t memory`` in MB, one a chip: that of the HBM where there is any, else that of the DDR."""
+    sizes: list[int] = []
+    parts: dict[str, int] = {}
+    # "Chip ID" ends the lines of a chip.
+    for line in [*text.plain(output).splitlines(), "Chip ID : end"]:
+        found = _FIELD.match(line)
+        name, _blank, unit = found[1].partition(" Capacity(") if found else ("", "", "")
+        if found and unit == "MB)":
+            parts[name] = text.whole_number(found[2]) or 0
+        elif found and found[1] == "Chip ID" and parts:
+            sizes.append(parts.get("HBM") or parts.get("DDR") or 0)
+            parts = {}
+    return sizes
 
 
 def read_map(output: str) -> dict[tuple[int, int], int | None]:
@@ -465,40 +482,43 @@ class _Query:
         return [npu for npu in read_list(_whole_lines(listed.stdout)) if npu not in asked]
 
     def _ask_boards(self, table: Table, seen: list[int], unseen: list[int], guessed: bool = False) -> None:
-        """Ask the boards of NPUs, the health of those that the table does not show, and the device numbers.
+        """Ask the boards of NPUs, health and memory of those that the table does not show, and the device numbers.
 
         ``guessed`` ids need not exist, so that a refusal is no error.
         """
         npus = [*seen, *unseen]
         commands: list[list[str]] = [[self.path, "info", "-t", "board", "-i", str(npu)] for npu in npus]
-        commands += [[self.path, "info", "-t", "health", "-i", str(npu)] for npu in unseen]
+        commands += [[self.path, "info", "-t", what, "-i", str(npu)] for what in ("health", "memory") for npu in unseen]
         mapped = bool(unseen) or any(chip.phy_id is None for chip in table.chips)
         if mapped:
             commands.append([self.path, "info", "-m"])
         results = run_all(self.runner, commands, self.timeout)
         numbers = read_map(_whole_lines(results.pop().stdout)) if mapped else {}
-        boards, health = results[: len(npus)], results[len(npus) :]
+        boards, rest = results[: len(npus)], results[len(npus) :]
         for npu, result in zip(npus, boards):
             fields = self._fields(npu, result, guessed)
             if fields:
                 self.boards[npu] = fields
-        for npu, result in zip(unseen, health):
+        for npu, health, memory in zip(unseen, rest[: len(unseen)], rest[len(unseen) :]):
             if npu not in self.boards:
                 continue
-            if result.hung:
-                self._fields(npu, result)
-            words = read_health(_whole_lines(result.stdout))
+            for result in (health, memory):
+                if result.hung:
+                    self._fields(npu, result)
+            words, sizes = read_health(_whole_lines(health.stdout)), read_memory(_whole_lines(memory.stdout))
             count = text.integer(self.boards[npu].get("Chip Count")) or 1
             for chip in range(max(count, len(words))):
                 name, word = _chip_name(self.boards[npu]), words[chip] if chip < len(words) else ""
-                table.chips.append(Chip(npu, chip, name=name, health=word))
+                size = sizes[chip] if chip < len(sizes) else None
+                table.chips.append(Chip(npu, chip, name=name, health=word, memory_total_mb=size))
         for row in table.chips:
             if row.phy_id is None:
                 row.phy_id = numbers.get((row.npu, row.chip))
 
     def _ask_dies(self, table: Table) -> None:
-        """Ask for the chips' own numbers where the board's serial does not tell its chips apart."""
+        """Ask for chips' own numbers where the board's serial does not tell them apart, and for names not told yet."""
         wanted = []
+        numberless = set()
         chips = Counter(chip.npu for chip in table.chips)
         for row in table.chips:
             board = self.boards.get(row.npu)
@@ -508,6 +528,8 @@ class _Query:
             if die and chips[row.npu] == 1:
                 self.dies[row.npu, row.chip] = die
             elif chips[row.npu] > 1 or text.identifier(board.get("Serial Number")) is None:
+                numberless.add((row.npu, row.chip))
+            if row.name is None or (row.npu, row.chip) in numberless:
                 wanted.append(row)
         commands = [[self.path, "info", "-t", "board", "-i", str(row.npu), "-c", str(row.chip)] for row in wanted]
         for row, result in zip(wanted, run_all(self.runner, commands, self.timeout)):
@@ -515,7 +537,8 @@ class _Query:
             row.bdf = row.bdf or _address(fields.get("PCIe Bus Info"))
             row.name = row.name or _chip_name(fields)
             die = die_id(fields)
-            if die:
+            # A number that a healthy host is not asked for would make this another card.
+            if die and (row.npu, row.chip) in numberless:
                 self.dies[row.npu, row.chip] = die
 
     def _name_hung(self, table: Table) -> None:

@@ -21,6 +21,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.ascen
     read_health,
     read_list,
     read_map,
+    read_memory,
     read_table,
 )
 from doubles import HANG, RecordedRunner
@@ -42,6 +43,21 @@ def board(npu: int, serial: str = "", bus: str = "") -> str:
     return changed.replace("0000:C1:00.0", bus or f"0000:{BUSES[npu].upper()}:00.0")
 
 
+def chip(npu: int, number: int) -> str:
+    """Return what a chip says of itself; on a board of one chip its own number is not asked for."""
+    return f"\tNPU ID : {npu}\n\tChip ID : {number}\n\tChip Name : 910B3\n\tVDie ID : 1A2B {npu:04X}\n"
+
+
+def memory(npu: int, *chips: tuple[int, int]) -> str:
+    """Return the answer of ``-t memory`` for chips of so many MB of DDR and HBM."""
+    lines = [f"\tNPU ID                         : {npu}", f"\tChip Count                     : {len(chips)}"]
+    for number, (ddr, hbm) in enumerate(chips):
+        lines += [f"\n\tDDR Capacity(MB)               : {ddr}", "\tDDR Clock Speed(MHz)           : 2400"]
+        lines += [f"\tHBM Capacity(MB)               : {hbm}", "\tHBM Temperature(C)             : 51"] if hbm else []
+        lines += [f"\tChip ID                        : {number}"]
+    return "\n".join(lines) + "\n"
+
+
 def answers(**changes) -> dict:
     """Return a healthy host with eight 910B3; ``changes`` by the words of the command joined with ``_``."""
     told = {
@@ -56,6 +72,8 @@ def answers(**changes) -> dict:
             f"\tHealth Status                  : OK\n\tChip ID : {0}\n",
             "",
         )
+        told["npu-smi", "info", "-t", "memory", "-i", str(npu)] = (0, memory(npu, (0, 65536)), "")
+        told["npu-smi", "info", "-t", "board", "-i", str(npu), "-c", "0"] = (0, chip(npu, 0), "")
     for words, answer in changes.items():
         key = tuple(words.split("_"))
         told[("npu-smi", *key)] = (0, answer, "") if isinstance(answer, str) and answer != HANG else answer
@@ -412,13 +430,26 @@ def test_hung_table_is_made_up_for_by_the_boards(files):
     assert answer.tools[0].state == "hung"
     assert {device.health.state for device in answer.devices} == {"ok"}
     assert [device.serial for device in answer.devices][:2] == ["102423080011", "102423080012"]
+    # All that the table would have told of the others, and the same identity.
+    assert {(device.model, device.memory_bytes, device.uuid) for device in answer.devices} == {
+        ("910B3", 65536 * MIB, None)
+    }
     # Where nodes name the NPUs, the list, which would hang too, is not waited for.
     assert (("npu-smi", "info", "-l") in runner.calls) == (not files)
 
 
+def test_memory_of_each_chip():
+    assert read_memory(memory(0, (0, 65536))) == [65536]
+    assert read_memory(memory(2944, (44278, 0), (43693, 0))) == [44278, 43693]
+    # An old board has both; what a job computes in is the HBM, as in the table.
+    assert read_memory(memory(0, (13553, 31129))) == [31129]
+    assert read_memory(memory(0, (0, 65536)).partition("HBM Temp")[0]) == [65536]
+    assert read_memory("dcmi get memory info failed. ret is -8010\n") == []
+
+
 def test_node_numbers_that_are_no_npu_ids_are_no_errors():
     told = answers(info=HANG, **{"info_-l": "\tTotal Count : 1\n\tNPU ID : 2944\n"})
-    for what in ("board", "health"):
+    for what in ("board", "health", "memory"):
         told["npu-smi", "info", "-t", what, "-i", "0"] = (1, "This device does not exist.\n", "")
         told["npu-smi", "info", "-t", what, "-i", "2944"] = (0, "", "")
     told["npu-smi", "info", "-t", "board", "-i", "2944"] = (
@@ -426,7 +457,8 @@ def test_node_numbers_that_are_no_npu_ids_are_no_errors():
         board(0, "S1").replace("ID                         : 0", "ID                         : 2944"),
         "",
     )
-    answer, _ = ask(told, ["c1"], {"/dev/davinci0": ""})
+    told["npu-smi", "info", "-t", "board", "-i", "2944", "-c", "0"] = (0, chip(2944, 0), "")
+    answer, _unused = ask(told, ["c1"], {"/dev/davinci0": ""})
     assert [(one.serial, one.module_id, one.health.state) for one in answer.devices] == [("S1", 2944, "unknown")]
     assert not any("does not exist" in error for error in answer.errors)
 
