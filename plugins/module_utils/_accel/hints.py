@@ -510,6 +510,9 @@ CAUSES = {
         "Check that the driver is loaded (device.driver) and that the variables of this host can be templated.",
         "检查驱动是否已加载（device.driver），以及该主机的变量能否正常展开。",
     ),
+    "device.driver_version.blocked": _blocked(
+        "no card of {host} answered with its driver version", "{host} 没有任何卡给出驱动版本"
+    ),
     "device.driver_version.not_applicable": _cause(NOT_APPLICABLE, "{host} has no accelerators", "{host} 没有加速卡"),
     # ------------------------------------------------------------------ baseline
     "baseline.clock.ok": _cause(PASS, "the clock is synchronised", "时钟已同步"),

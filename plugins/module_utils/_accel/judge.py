@@ -995,8 +995,11 @@ def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, lan
             found.append(finding("device.driver_version.not_applicable", host, **common))
             continue
         if not versions:
-            common.update(expected=wanted or None, detail=say["not_told"])
-            found.append(finding("device.driver_version.unknown", host, **common))
+            state = state_of(about["observation"], declared)
+            blocker = "device.driver" if state.driver_blocks else "device.query" if state.query != "ok" else None
+            cause = "blocked" if blocker else "unknown"
+            common.update(expected=wanted or None, detail=say["not_told"], blocked_by=blocker)
+            found.append(finding(f"device.driver_version.{cause}", host, **common))
             continue
         if wanted:
             reason = say["as_declared"]

@@ -849,6 +849,25 @@ def test_the_kernel_tells_the_version_also_behind_a_mismatch():
     assert {f["verdict"] for f in judge.judge_driver_versions(told, now=NOW)} == {"pass"}
 
 
+@pytest.mark.parametrize(
+    ("state", "reason", "blocker"),
+    [
+        ("failed", "driver_not_loaded", "device.driver"),
+        ("failed", "driver_not_ready", "device.driver"),
+        ("hung", None, "device.query"),
+        ("unreadable", None, "device.query"),
+    ],
+)
+def test_a_version_that_no_card_tells_is_a_consequence(state, reason, blocker):
+    """Where only the cards tell it, as with Ascend and AMD's in-kernel driver."""
+    observation = {"devices": [], "count": None, "bus_count": 8, "drivers": [{"vendor": "nvidia", "loaded": True}]}
+    observation["tools"] = [{"name": "smi", "vendor": "nvidia", "state": state, "reason": reason}]
+    told = {"gpu-01": {"node_type": "h100", "declared": DECLARED, "observation": observation}}
+    (found,) = judge.judge_driver_versions(told, now=NOW)
+    assert (found["hint"], found["verdict"]) == ("device.driver_version.blocked", "unknown")
+    assert found["blocked_by"] == blocker
+
+
 def test_hosts_of_no_cards_variables_that_fail_and_hosts_that_were_not_seen():
     told = {
         "ctl-01": {"node_type": "", "declared": NO_CARDS, "observation": {"devices": []}},
@@ -946,6 +965,8 @@ def everything(language):
     other = {"gpu-02": seen.healthy(), "gpu-03": seen.driver_library_mismatch(seen.healthy()), "ctl-01": {"count": 0}}
     other["gpu-02"]["drivers"][0]["kernel_version"] = "570.2"
     other["gpu-03"]["drivers"] = []
+    other["gpu-05"] = altered("driver_version", None, 0)
+    other["gpu-05"].update(drivers=[], devices=other["gpu-05"]["devices"][:1])
     about = {
         host: {"node_type": "h100", "declared": NO_CARDS if host == "ctl-01" else DECLARED, "observation": observation}
         for host, observation in {"gpu-01": seen.healthy(), "gpu-04": seen.healthy(), **other}.items()
