@@ -36,7 +36,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         """Return what differs, and accept it when a reason is given."""
         result = super().run(tmp, task_vars)
-        _, options = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        _unused, options = self.validate_argument_spec(argument_spec=ARGUMENTS)
         try:
             result.update(accept(options, self._task.check_mode))
         except record.RecordError as exc:

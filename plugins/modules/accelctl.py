@@ -55,11 +55,9 @@ from ansible_collections.accel.cluster.plugins.module_utils import _accel
 from ansible_collections.accel.cluster.plugins.module_utils._accel import cli
 
 START = """# Written by accel.cluster.agent.
-import sys
-
 from _accel.cli import main
 
-sys.exit(main())
+raise SystemExit(main())
 """
 PROGRAM = """#!/bin/sh
 # Written by accel.cluster.agent. -I: neither the caller's directory nor their environment leads astray.

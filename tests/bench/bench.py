@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # Copyright: (c) 2026, accel.cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -72,7 +71,7 @@ def vendor_seconds(host: str, command: str) -> float:
 def query_cost(host: str, command: str) -> bool:
     """Print and judge the cost of the device query on one host."""
     pings, queries, vendors = [], [], []
-    for _ in range(ROUNDS):
+    for _unused in range(ROUNDS):
         pings.append(ansible("ansible", host, "-m", "ansible.builtin.ping")[0])
         vendors.append(vendor_seconds(host, command))
         queries.append(ansible("ansible", host, "-m", "accel.cluster.accelerator_info")[0])

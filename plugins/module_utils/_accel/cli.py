@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import sys
+from typing import TextIO
 
 from . import hints, judge, links, probe, recall, record, slots
 from .model import CRITICAL, FAIL, UNKNOWN, as_dict
@@ -26,6 +27,11 @@ EXIT_OK, EXIT_WARNING, EXIT_CRITICAL, EXIT_UNKNOWN = 0, 1, 2, 3
 
 class NodeFileError(Exception):
     """The node file can't be used; the message says which file and why."""
+
+
+def say(text: str, stream: TextIO | None = None) -> None:
+    """Write a line for whoever ran the program, on standard output unless told otherwise."""
+    (stream or sys.stdout).write(text + "\n")
 
 
 def load_node(path: str) -> dict:
@@ -147,32 +153,32 @@ def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
         node = load_node(options.node_file)
     except NodeFileError as exc:
         if options.command == "check":
-            print(f"accelctl: {exc}", file=sys.stderr)
+            say(f"accelctl: {exc}", sys.stderr)
             return EXIT_UNKNOWN
         # Looking needs no declaration; judging does.
         node = {"host": platform.node(), "records_dir": "", "declared": {}}
     observation = observe(node, options.timeout, runner or Runner())
     if options.command == "devices":
-        print(json.dumps(observation, indent=2, sort_keys=True) if options.json else show_devices(observation))
+        say(json.dumps(observation, indent=2, sort_keys=True) if options.json else show_devices(observation))
         return EXIT_OK if observation["count"] == observation["bus_count"] else EXIT_UNKNOWN
     if options.command == "slots":
         try:
             # The record on the node still knows the serial of a card that is lost now.
             known = record.load(os.path.join(node["records_dir"], "slots.json"), slots.problems)
         except record.RecordError as exc:
-            print(f"accelctl: {exc}", file=sys.stderr)
+            say(f"accelctl: {exc}", sys.stderr)
             return EXIT_UNKNOWN
         body = slots.build_record(observation, node["host"], record.now_utc(), known)
-        print(json.dumps(body, indent=2, sort_keys=True) if options.json else show_devices(observation))
+        say(json.dumps(body, indent=2, sort_keys=True) if options.json else show_devices(observation))
         return EXIT_OK if observation["count"] == observation["bus_count"] else EXIT_UNKNOWN
     try:
         findings = check(node, observation, options.keep)
     except record.RecordError as exc:
-        print(f"accelctl: {exc}", file=sys.stderr)
+        say(f"accelctl: {exc}", sys.stderr)
         return EXIT_UNKNOWN
     status = exit_status(findings)
     if options.json:
-        print(json.dumps({"host": node["host"], "status": status, "findings": findings}, indent=2, sort_keys=True))
+        say(json.dumps({"host": node["host"], "status": status, "findings": findings}, indent=2, sort_keys=True))
     else:
-        print(show_findings(findings, node.get("language", "en")))
+        say(show_findings(findings, node.get("language", "en")))
     return status

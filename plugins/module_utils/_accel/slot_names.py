@@ -86,7 +86,7 @@ def name_slots(
     chosen: dict[str, tuple[str, str]] = {}
     for source in SLOT_SOURCES:
         holders: dict[str, list[str]] = {}
-        for address, (label, _) in chosen.items():
+        for address, (label, _unused) in chosen.items():
             holders.setdefault(label, []).append(address)
         claimants: dict[str, list[str]] = {}
         for address, labels in says[source].items():

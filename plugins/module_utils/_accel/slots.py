@@ -23,7 +23,6 @@ from . import pci
 from .model import to_int
 from .record import kind_of
 from .slot_names import declared_slots, device_of, natural
-from .slot_names import name_slots as name_slots
 
 SCHEMA = 1
 
@@ -81,11 +80,11 @@ def build_record(observation: dict, host: str, at: str, previous: dict | None = 
     shown = [_shown(host, device) for device in observation.get("devices", [])]
     silent = [_shown(host, entry, entry.get("state") or LOST) for entry in observation.get("unanswered", [])]
 
-    pairs, earlier, _ = _pair(earlier, shown)
+    pairs, earlier, _unused = _pair(earlier, shown)
     # A device without any identity where a card with one was known: its tool is gone or sick. Not proof of
     # another card, nor of the same one.
     for spot in list(shown):
-        if spot.anonymous and not any(spot is now for _, now in pairs):
+        if spot.anonymous and not any(spot is now for _unused, now in pairs):
             match = _place_match(spot, earlier)
             if match and not match.anonymous and _models_agree(match, spot):
                 spot.card.update(present=False, state=NOT_IDENTIFIED)
@@ -93,10 +92,10 @@ def build_record(observation: dict, host: str, at: str, previous: dict | None = 
                 silent.append(spot)
 
     # What did not answer is known by what its tool last said of it, else by its place.
-    known, earlier, _ = _pair(earlier, [spot for spot in silent if not spot.anonymous])
+    known, earlier, _unused = _pair(earlier, [spot for spot in silent if not spot.anonymous])
     for exact in (True, False):
         for spot in silent:
-            if spot.anonymous and not any(spot is one for _, one in known):
+            if spot.anonymous and not any(spot is one for _unused, one in known):
                 match = _place_match(spot, earlier, exact)
                 if match is not None:
                     earlier = [one for one in earlier if one is not match]
@@ -337,9 +336,9 @@ def _pair(before: list[_Spot], now: list[_Spot]) -> tuple[Pairs, list[_Spot], li
                 if match is not None and rest is not None:
                     rest.remove(match)
                     pairs.append((old, match))
-            done = {id(old) for old, _ in pairs}
+            done = {id(old) for old, _unused in pairs}
             before = [old for old in before if id(old) not in done]
-        done = {id(new) for _, new in pairs}
+        done = {id(new) for _unused, new in pairs}
         now = [new for new in now if id(new) not in done]
     return pairs, before, now
 
@@ -522,7 +521,7 @@ def _tell_moves(moves: list[tuple[_Spot, _Spot]], add: Callable) -> None:
             while going and coming:
                 away, back = going.pop(0), coming.pop(0)
                 swapped = _difference(away)
-                swapped.new = _board([new for _, new in back])
+                swapped.new = _board([new for _unused, new in back])
                 add("swapped", swapped, start[0], end[0])
     for (start, end), left in boards.items():
         for board in left:
@@ -531,7 +530,7 @@ def _tell_moves(moves: list[tuple[_Spot, _Spot]], add: Callable) -> None:
 
 def _tell_gone_and_new(gone: list, fresh: list, add: Callable) -> None:
     """Tell missing and new boards, and as replaced a pair of them in one slot."""
-    places = {spot.place for spot, _ in [*gone, *fresh]}
+    places = {spot.place for spot, _unused in [*gone, *fresh]}
     for place in sorted(places, key=_place_order):
         left = _boards([(old, None) for old, reason in gone if old.place == place and reason == GONE])
         came = _boards([(None, new) for new, reason in fresh if new.place == place and reason is None])
@@ -560,7 +559,7 @@ def _one_serial(old: Board, new: Board) -> bool:
 
 
 def _difference(board: Board, reason: str | None = None, fields: list[str] | None = None) -> Difference:
-    old, new = [old for old, _ in board if old], [new for _, new in board if new]
+    old, new = [old for old, _unused in board if old], [new for _unused, new in board if new]
     told = Difference(reason=reason, fields=fields or [], old=_board(old), new=_board(new))
     if old:
         told.from_host, told.from_slot = old[0].place

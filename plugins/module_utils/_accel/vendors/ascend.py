@@ -157,7 +157,7 @@ def _chip(upper: list[str], lower: list[str]) -> Chip:
     """Return the chip of two rows; ValueError when they are something else (process rows look alike)."""
     if len(upper) < 3 or len(lower) < 3 or not re.match(r"\D", upper[1]):
         raise ValueError(f"no device: {upper}")
-    npu, _, name = upper[0].partition(" ")
+    npu, _unused, name = upper[0].partition(" ")
     ids = lower[0].split()
     values = upper[2].split()
     usage = _USAGE.findall(lower[2])
@@ -545,10 +545,10 @@ class _Query:
         """Put the addresses of the NPUs that hang into the answer."""
         boards = {npu: _address(board.get("PCIe Bus Info")) for npu, board in self.boards.items()}
         places = [(chip.npu, chip.bdf or boards.get(chip.npu)) for chip in table.chips if chip.npu in self.hung]
-        self.answer.hung = list(dict.fromkeys(address for _, address in places if address))
+        self.answer.hung = list(dict.fromkeys(address for _unused, address in places if address))
         # One without any row has the address that is left over, where only one reading is possible.
         left = [address for address in self.known if address not in self._addresses(table)]
-        if len(left) == len(set(self.hung) - {npu for npu, _ in places}):
+        if len(left) == len(set(self.hung) - {npu for npu, _unused in places}):
             self.answer.hung += left
 
     def _fields(self, npu: int, result, guessed: bool = False) -> dict[str, str]:

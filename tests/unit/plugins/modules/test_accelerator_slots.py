@@ -46,8 +46,9 @@ def run(path, capsys, monkeypatch):
     times = iter(f"2026-11-30T01:02:{second:02}Z" for second in range(60))
     monkeypatch.setattr(accelerator_slots.record, "now_utc", lambda: next(times))
 
-    def once(devices=TWO, check=False, **options):
-        arguments = {"path": path, "host": "gpu-01", "devices": copy.deepcopy(devices), **options}
+    def once(devices="two", check=False, **options):
+        devices = copy.deepcopy(TWO if devices == "two" else devices)
+        arguments = {"path": path, "host": "gpu-01", "devices": devices, **options}
         arguments = {key: value for key, value in arguments.items() if value is not None}
         arguments["_ansible_check_mode"] = check
         with patch_module_args(arguments), pytest.raises(SystemExit) as ended:

@@ -9,7 +9,7 @@ import copy
 import random
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import dmi, model, record, slots
+from ansible_collections.accel.cluster.plugins.module_utils._accel import dmi, model, record, slot_names, slots
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
 
 AT = "2026-11-30T01:02:03Z"
@@ -22,7 +22,7 @@ def names(functions, declared=None, vendor=None, sysfs=(), dmi_slots=(), boards=
     """Return {address: (label, source, [(candidate, its source)])}."""
     functions = [Function(address=one) if isinstance(one, str) else one for one in functions]
     sysfs = [{"name": name, "address": address} for name, address in sysfs]
-    found = slots.name_slots(functions, declared, vendor or {}, sysfs, dmi_slots, boards)
+    found = slot_names.name_slots(functions, declared, vendor or {}, sysfs, dmi_slots, boards)
     return {
         address: (name.label, name.source, [(one["label"], one["source"]) for one in name.candidates])
         for address, name in found.items()
@@ -760,12 +760,12 @@ def test_random_permutations_agree_with_the_definition(identity, devices):
     hosts = ["gpu-01", "gpu-02", "gpu-03"]
     places = [(host, f"SXM{number}") for host in hosts for number in range(1, 5)]
     seen = set()
-    for _ in range(250):
+    for _unused in range(250):
         boards = [f"B{number}" for number in range(rng.randint(0, 12))]
         old = dict(zip(boards, rng.sample(places, len(boards))))
         # Most stay where they are, or all get exchanged: both ends of what happens.
         new = dict(old)
-        for _ in range(rng.choice([0, 1, 1, 2, 5, 20])):
+        for _unused in range(rng.choice([0, 1, 1, 2, 5, 20])):
             action = rng.choice(["exchange", "exchange", "rotate", "move", "remove", "add", "replace"])
             free = [place for place in places if place not in new.values()]
             some = rng.sample(sorted(new), min(3, len(new)))

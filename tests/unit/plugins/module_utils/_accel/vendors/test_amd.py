@@ -99,7 +99,7 @@ def test_case_09(cases):
         paths = [line.split("\t")[1] for line in listed(cases, f"render_nodes_{spelling}.tsv")]
         nodes[spelling] = dict(zip(("physical", "logical"), count_render_nodes(paths)))
     answers, files, links, cards = partitioned(cases, 63)
-    answer, _ = ask(answers, cards, files, links=links)
+    answer, _unused = ask(answers, cards, files, links=links)
     (mode,) = {part["mode"] for device in answer.devices for part in device.logical}
     warned = [device for device in answer.devices if device.health.state == "warning"]
     entries = read((folder / "tool_list_63.txt").read_text()).entries
@@ -165,7 +165,7 @@ def test_cards_in_different_modes_are_not_compared(cases):
         for n in range(2)
     ]
     live = [{"gpu": n, "power": {"socket_power": {"value": 140, "unit": "W"}}} for n in range(3)]
-    answer, _ = ask({STATIC: (0, json.dumps({"gpu_data": gpus}), ""), METRIC: (0, json.dumps(live), "")})
+    answer, _unused = ask({STATIC: (0, json.dumps({"gpu_data": gpus}), ""), METRIC: (0, json.dumps(live), "")})
     assert [(one.pci_address, len(one.logical), one.health.state) for one in answer.devices] == [
         ("0000:05:00.0", 0, "ok"),
         ("0000:c6:00.0", 2, "ok"),
@@ -301,7 +301,7 @@ def test_healthy_host_of_7_whose_static_has_no_addresses():
         METRIC: (0, own("amd-smi_metric_gpu-data_2xMI350X.json"), ""),
         LIST: (0, own("amd-smi_list_several-documents_2xMI350X.txt"), ""),
     }
-    answer, _ = ask(answers, MI350X)
+    answer, _unused = ask(answers, MI350X)
     assert (answer.count, answer.errors) == (2, [])
     first, second = answer.devices
     assert (first.pci_address, first.serial, first.uuid) == ("0000:05:00.0", "692512B20007", "0xc0ffee0012345678")
@@ -315,19 +315,19 @@ def test_healthy_host_of_7_whose_static_has_no_addresses():
 
 def test_uncorrectable_errors_are_critical_on_the_right_card():
     metric = own("amd-smi_metric_list-root_2xMI300X_ecc.json")
-    answer, _ = ask(mi300x(metric=(0, metric, "")))
+    answer, _unused = ask(mi300x(metric=(0, metric, "")))
     assert [one.health.state for one in answer.devices] == ["ok", "critical"]
     assert answer.devices[1].health.reasons == ["2 uncorrectable memory errors since the driver was loaded"]
     deferred = own("amd-smi_metric_list-root_2xMI300X.json").replace(
         '"total_deferred_count": 0', '"total_deferred_count": 4', 1
     )
-    answer, _ = ask(mi300x(metric=(0, deferred, "")))
+    answer, _unused = ask(mi300x(metric=(0, deferred, "")))
     assert [one.health.state for one in answer.devices] == ["warning", "ok"]
 
 
 def test_card_whose_values_are_all_missing_is_unknown():
     live = [{"gpu": 0, "temperature": "N/A", "power": {"socket_power": "N/A"}, "usage": {"gfx_activity": "N/A"}}]
-    answer, _ = ask(mi300x(metric=(0, json.dumps(live), "")))
+    answer, _unused = ask(mi300x(metric=(0, json.dumps(live), "")))
     assert [one.health.state for one in answer.devices] == ["unknown", "unknown"]
     assert answer.devices[0].health.reasons == ["no live values: temperature, power and use cannot be read"]
     assert answer.devices[1].health.reasons == ["no live values: the tool gave none for this card"]
@@ -341,7 +341,7 @@ def test_retired_pages_beyond_the_limit_are_critical():
         METRIC: (0, own("amd-smi_metric_gpu-data_2xMI350X.json"), ""),
         LIST: (0, own("amd-smi_list_several-documents_2xMI350X.txt"), ""),
     }
-    answer, _ = ask(answers, MI350X)
+    answer, _unused = ask(answers, MI350X)
     assert [one.health.state for one in answer.devices] == ["critical", "ok"]
 
 
@@ -359,7 +359,7 @@ def test_library_error_of_metric_leaves_only_the_sick_card_unknown():
     live = json.loads(own("amd-smi_metric_list-root_2xMI300X.json"))
     answers = {**mi300x(metric=(1, "", UNEXPECTED)), **each("metric", live)}
     answers["amd-smi", "metric", "-g", "0", "--json"] = (1, "", UNEXPECTED)
-    answer, _ = ask(answers)
+    answer, _unused = ask(answers)
     assert answer.count == 2
     assert [one.health.state for one in answer.devices] == ["unknown", "ok"]
     assert any("0000:05:00.0" in error and "AMDSMI_STATUS_UNEXPECTED_DATA" in error for error in answer.errors)
@@ -370,7 +370,7 @@ def test_library_error_of_static_is_asked_card_by_card():
     static = json.loads(own("amd-smi_static_list-root_2xMI300X.json"))
     answers = {**mi300x(static=(1, "", UNEXPECTED), list=(0, json.dumps(listing), "")), **each("static", static)}
     answers["amd-smi", "static", "-g", "1", "--json"] = (1, UNEXPECTED, "")
-    answer, _ = ask(answers)
+    answer, _unused = ask(answers)
     assert answer.count == 2
     assert [(one.pci_address, one.serial) for one in answer.devices] == [
         ("0000:05:00.0", "692406A10311"),
@@ -400,7 +400,7 @@ def test_one_hung_card_is_named_and_the_others_answer():
 def test_card_that_hangs_on_its_live_values_keeps_what_it_told_before():
     answers = {**mi300x(metric=HANG), **each("metric", json.loads(own("amd-smi_metric_list-root_2xMI300X.json")))}
     answers["amd-smi", "metric", "-g", "1", "--json"] = HANG
-    answer, _ = ask(answers)
+    answer, _unused = ask(answers)
     assert (answer.count, answer.hung) == (1, ["0000:c6:00.0"])
     assert answer.last["0000:c6:00.0"].serial == "692406A10298"
 
@@ -412,7 +412,7 @@ def test_static_and_list_fail_but_each_card_answers():
     answers = mi300x(static=(1, "", UNEXPECTED), list=(1, "", UNEXPECTED))
     for address, entry in zip(MI300X, static):
         answers.update(alone("static", (0, json.dumps({"gpu_data": [entry]}), ""), [address]))
-    answer, _ = ask(answers)
+    answer, _unused = ask(answers)
     assert [(one.pci_address, one.index, one.serial) for one in answer.devices] == [
         ("0000:05:00.0", 0, "692406A10311"),
         ("0000:c6:00.0", 1, "692406A10298"),
@@ -440,7 +440,7 @@ def test_everything_hangs():
 )
 def test_known_errors_are_an_unknown_count(said, reason, rc):
     refused = (rc, "", said)
-    answer, _ = ask({STATIC: refused, METRIC: refused, LIST: refused, ROCM: (0, "", NOT_LOADED)})
+    answer, _unused = ask({STATIC: refused, METRIC: refused, LIST: refused, ROCM: (0, "", NOT_LOADED)})
     assert (answer.count, answer.devices) == (None, [])
     assert (answer.tools[0].state, answer.tools[0].reason) == ("failed", reason)
     assert said.strip() in answer.tools[0].excerpt
@@ -450,7 +450,7 @@ def test_known_errors_are_an_unknown_count(said, reason, rc):
 
 def test_empty_listing_says_that_there_is_no_card():
     for empty in ("[]\n", '{"gpu_data": []}\n'):
-        answer, _ = ask(mi300x(static=(0, empty, ""), metric=(0, empty, "")))
+        answer, _unused = ask(mi300x(static=(0, empty, ""), metric=(0, empty, "")))
         assert (answer.count, answer.devices, answer.tools[0].reason) == (0, [], "no_devices")
 
 
@@ -483,7 +483,7 @@ def test_rocm_smi_with_a_warning_before_and_a_silent_card():
     addresses = ("0000:63:00.0", "0000:64:00.0")
     answers = dict.fromkeys([STATIC, METRIC, LIST, *alone("static", None, addresses)], (1, "oops", ""))
     answers[ROCM] = (0, own("rocm-smi_62_2xMI210_warning.txt"), "")
-    answer, _ = ask(answers, addresses)
+    answer, _unused = ask(answers, addresses)
     assert [(tool.name, tool.state) for tool in answer.tools] == [("amd-smi", "failed"), ("rocm-smi", "ok")]
     assert "low-power state" in answer.tools[1].excerpt
     assert [(one.model, one.serial, one.health.state) for one in answer.devices] == [
@@ -493,7 +493,7 @@ def test_rocm_smi_with_a_warning_before_and_a_silent_card():
 
 
 def test_no_tool():
-    answer, _ = ask({})
+    answer, _unused = ask({})
     assert [(tool.name, tool.state) for tool in answer.tools] == [("amd-smi", "absent"), ("rocm-smi", "absent")]
     assert (answer.count, answer.devices, answer.drivers[0].loaded) == (None, [], False)
 
@@ -557,7 +557,7 @@ GARBAGE = {
 @pytest.mark.parametrize("name", GARBAGE)
 def test_garbage_is_no_answer_and_kept(name):
     junk = GARBAGE[name]
-    answer, _ = ask(dict.fromkeys([STATIC, METRIC, LIST, ROCM, *alone("static", None)], (0, junk, "")))
+    answer, _unused = ask(dict.fromkeys([STATIC, METRIC, LIST, ROCM, *alone("static", None)], (0, junk, "")))
     assert (answer.count, answer.devices) == (None, [])
     assert [(tool.name, tool.state) for tool in answer.tools] == [("amd-smi", "unreadable"), ("rocm-smi", "unreadable")]
     if junk.strip("\0 \n"):
@@ -581,7 +581,7 @@ NONSENSE = [
 @pytest.mark.parametrize("entry", NONSENSE)
 def test_wrong_types_are_no_traceback_and_never_healthy(entry):
     whole = (0, json.dumps([entry]), "")
-    answer, _ = ask({STATIC: whole, METRIC: whole, LIST: whole})
+    answer, _unused = ask({STATIC: whole, METRIC: whole, LIST: whole})
     assert answer.count == 1
     assert answer.devices[0].pci_address is None
     assert answer.devices[0].health.state == "unknown"
@@ -599,7 +599,7 @@ def test_wrong_types_are_no_traceback_and_never_healthy(entry):
 def test_json_that_was_cut_off_is_unreadable(name):
     whole = own(name).rstrip()
     for end in range(0, len(whole), 40):
-        answer, _ = ask(dict.fromkeys([STATIC, METRIC, LIST, ROCM, *alone("static", None)], (0, whole[:end], "")))
+        answer, _unused = ask(dict.fromkeys([STATIC, METRIC, LIST, ROCM, *alone("static", None)], (0, whole[:end], "")))
         assert (answer.count, answer.devices) == (None, []), end
         assert {tool.state for tool in answer.tools} == {"unreadable"}, end
         if end:
@@ -610,7 +610,7 @@ def test_cut_metric_is_no_health():
     whole = own("amd-smi_metric_list-root_2xMI300X.json").rstrip()
     for end in range(0, len(whole), 40):
         cut = (0, whole[:end], "")
-        answer, _ = ask({**mi300x(metric=cut), **alone("metric", cut, ["0", "1"])})
+        answer, _unused = ask({**mi300x(metric=cut), **alone("metric", cut, ["0", "1"])})
         assert answer.count == 2
         assert {one.health.state for one in answer.devices} == {"unknown"}, end
 

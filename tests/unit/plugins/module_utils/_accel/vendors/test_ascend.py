@@ -84,9 +84,9 @@ def functions(*buses: str) -> list[Function]:
     return [Function(f"0000:{bus}:00.0", vendor="19e5", device="d802", pci_class="120000") for bus in buses]
 
 
-def ask(told: dict, buses=BUSES, files=None):
+def ask(told: dict, buses=None, files=None):
     runner = RecordedRunner(told, files)
-    return Ascend().query(runner, functions(*buses), 10), runner
+    return Ascend().query(runner, functions(*(BUSES if buses is None else buses)), 10), runner
 
 
 # ------------------------------------------------------------------------------------------------- the table
@@ -389,14 +389,14 @@ def test_known_errors_are_an_unknown_count(code, text, reason, channel):
     refusal = (1, text, "") if channel == "stdout" else (0, "", text)
     told = answers(info=refusal)
     told["npu-smi", "info", "-l"] = refusal
-    answer, _ = ask(told)
+    answer, _unused = ask(told)
     assert (answer.count, answer.devices) == (None, [])
     assert (answer.tools[0].state, answer.tools[0].reason) == ("failed", reason)
     assert f"ret is {code}" in answer.tools[0].excerpt
 
 
 def test_one_refusing_npu_hides_no_other():
-    answer, _ = ask(answers(**{"info_-t_board_-i_3": (255, "dcmi get board info failed. ret is -8010\n", "")}))
+    answer, _unused = ask(answers(**{"info_-t_board_-i_3": (255, "dcmi get board info failed. ret is -8010\n", "")}))
     assert answer.count == 8
     states = {device.module_id: device.health.state for device in answer.devices}
     assert states == {**dict.fromkeys(range(8), "ok"), 3: "unknown"}
@@ -406,7 +406,7 @@ def test_one_refusing_npu_hides_no_other():
 
 
 def test_one_hung_npu_is_named_and_the_others_answer():
-    answer, _ = ask(answers(**{"info_-t_board_-i_5": HANG}))
+    answer, _unused = ask(answers(**{"info_-t_board_-i_5": HANG}))
     assert answer.hung == ["0000:02:00.0"]
     assert answer.count == 7
     assert [device.module_id for device in answer.devices] == [0, 1, 2, 3, 4, 6, 7]
@@ -475,7 +475,7 @@ def test_everything_hangs():
 def test_unreadable_table_is_made_up_for_by_list_board_and_health():
     told = answers(info="a new layout\n", **{"info_-t_health_-i_2": "\tHealth : Alarm\n"})
     told["npu-smi", "info", "-t", "health", "-i", "6"] = (1, "ret is -8010\n", "")
-    answer, _ = ask(told)
+    answer, _unused = ask(told)
     assert answer.count == 8
     assert answer.tools[0].state == "ok"
     assert "a new layout" in answer.tools[0].excerpt
@@ -489,14 +489,14 @@ def test_npu_that_the_table_leaves_out_is_asked():
     lines = own("info_24.1_8x910B3.txt").splitlines(keepends=True)
     start = next(number for number, line in enumerate(lines) if line.startswith("| 7     910B3"))
     told = answers(info="".join(lines[:start] + lines[start + 3 :]), **{"info_-t_health_-i_7": "\tHealth : Critical\n"})
-    answer, _ = ask(told)
+    answer, _unused = ask(told)
     assert answer.count == 8
     assert answer.devices[7].pci_address == "0000:42:00.0"
     assert answer.devices[7].serial == "102423080018"
     assert answer.devices[7].health.state == "critical"
     del told["npu-smi", "info", "-l"]
     told["npu-smi", "info", "-l"] = (0, "", "")
-    answer, _ = ask(told)
+    answer, _unused = ask(told)
     assert (answer.count, answer.tools[0].state) == (7, "ok")  # the probe compares with the bus
 
 
@@ -514,7 +514,7 @@ def test_two_functions_of_one_npu_are_two_devices_told_apart_by_their_dies():
                 f"\tNPU ID : {npu}\n\tChip ID : {chip}\n\tVDie ID : A{npu}{chip} B C\n",
                 "",
             )
-    answer, _ = ask(told, ["9d", "9f", "99", "9b"])
+    answer, _unused = ask(told, ["9d", "9f", "99", "9b"])
     assert answer.count == 4
     assert [(one.index, one.module_id, one.pci_address, one.serial, one.uuid) for one in answer.devices] == [
         (0, 0, "0000:9d:00.0", "102500000000", "A00-B-C"),
@@ -525,7 +525,7 @@ def test_two_functions_of_one_npu_are_two_devices_told_apart_by_their_dies():
     assert [one.health.state for one in answer.devices] == ["ok", "ok", "ok", "critical"]
     assert all(one.logical == [] for one in answer.devices)
     told["npu-smi", "info", "-t", "board", "-i", "1", "-c", "0"] = HANG
-    answer, _ = ask(told, ["9d", "9f", "99", "9b"])
+    answer, _unused = ask(told, ["9d", "9f", "99", "9b"])
     assert (answer.count, answer.hung) == (2, ["0000:99:00.0", "0000:9b:00.0"])
     # What it told before it hung stays known.
     assert {address: device.serial for address, device in answer.last.items()} == {
@@ -548,7 +548,7 @@ def test_board_without_serial_is_told_by_its_die():
                 .replace("11AA22BB", f"{npu}1AA22BB")
             )
             told[("npu-smi", "info", "-t", "board", "-i", str(npu), *words)] = (0, text, "")
-    answer, _ = ask(told, ["c2", "82"])
+    answer, _unused = ask(told, ["c2", "82"])
     assert [(one.serial, one.uuid, one.index) for one in answer.devices] == [
         (None, "41AA22BB-33CC44DD-55EE66FF-77889900-AABBCC03", 4),
         (None, "51AA22BB-33CC44DD-55EE66FF-77889900-AABBCC03", 5),
@@ -562,13 +562,13 @@ def test_slot_numbers_are_taken_where_they_name_a_place():
     for npu, slot in enumerate(["3", "5", "NA", "0", "7", "7", "NA", "1"]):
         text = board(npu).replace("Slot ID                        : 0", f"Slot ID                        : {slot}")
         told["npu-smi", "info", "-t", "board", "-i", str(npu)] = (0, text, "")
-    answer, _ = ask(told)
+    answer, _unused = ask(told)
     assert answer.slot_labels == {"0000:c1:00.0": "3", "0000:c2:00.0": "5", "0000:42:00.0": "1"}
 
 
 def test_incompatible_firmware_is_a_warning():
     text = board(2).replace("Compatibility                  : OK", "Compatibility                  : NOK")
-    answer, _ = ask(answers(**{"info_-t_board_-i_2": text}))
+    answer, _unused = ask(answers(**{"info_-t_board_-i_2": text}))
     assert answer.devices[2].health.state == "warning"
     assert answer.devices[2].health.reasons == ["driver and firmware: compatibility is NOK"]
 
@@ -577,7 +577,7 @@ def test_board_that_was_cut_off_gives_no_half_serial():
     whole = board(0)
     for end in range(0, len(whole), 7):
         cut, refused = (0, whole[:end], ""), (1, "ret is -8010\n", "")
-        answer, _ = ask(answers(**{"info_-t_board_-i_0": cut, "info_-t_board_-i_0_-c_0": refused}))
+        answer, _unused = ask(answers(**{"info_-t_board_-i_0": cut, "info_-t_board_-i_0_-c_0": refused}))
         assert answer.devices[0].serial in (None, "102423080011")
         assert answer.devices[0].firmware_version in (None, "7.5.0.3.220")
 
@@ -585,7 +585,7 @@ def test_board_that_was_cut_off_gives_no_half_serial():
 @pytest.mark.parametrize("health", ["UNKNOWN", "Offline", "-", "N/A", "Okay", "OKAY!"])
 def test_only_ok_passes(health):
     table = own("info_24.1_8x910B3.txt").replace("| OK            |", f"| {health:<14}|", 1)
-    answer, _ = ask(answers(info=table))
+    answer, _unused = ask(answers(info=table))
     assert answer.devices[0].health.state != "ok"
     assert answer.count == 8
 
@@ -620,7 +620,7 @@ GARBAGE = {
 @pytest.mark.parametrize("name", GARBAGE)
 def test_garbage_is_unreadable_and_kept(name):
     junk = GARBAGE[name]
-    answer, _ = ask(dict.fromkeys(answers(), (0, junk, "")))
+    answer, _unused = ask(dict.fromkeys(answers(), (0, junk, "")))
     assert (answer.count, answer.devices) == (None, [])
     assert (answer.tools[0].state, answer.tools[0].reason) == ("unreadable", None)
     if junk.strip("\0 \n"):
@@ -640,7 +640,7 @@ def test_table_that_was_cut_off_is_unreadable(name):
             continue  # a whole table of fewer cards, which only the bus can tell from a cut one
         assert (table.state, table.chips, table.cards) == ("unreadable", [], None), end
         cut = dict.fromkeys(answers(), (0, whole[:end], ""))
-        answer, _ = ask(cut)
+        answer, _unused = ask(cut)
         assert (answer.count, answer.devices, answer.tools[0].state) == (None, [], "unreadable"), end
         checked += 1
     assert checked > len(whole) // 45
