@@ -15,6 +15,8 @@ def _plain(value: object, what: str) -> dict:
     """Return a mapping as plain data: variables arrive as containers that template when they are read."""
     if not isinstance(value, dict):
         raise AnsibleFilterError(f"{what} must be a mapping, not {type(value).__name__}")
+    if value.get("unreachable"):
+        raise AnsibleFilterError(f"{what} is no answer: the host stopped answering: {value.get('msg')}")
     return json.loads(json.dumps(value, default=str))
 
 

@@ -169,7 +169,7 @@ def conclude(
         if observation is not None:
             observations[host] = judge.placed(observation, baselines.get(host))
             said = _renamed(said, observation, observations[host], language)
-        findings += said + _reachable(host, own, part_errors.get(host, {}), expected, said, at, language)
+        findings += _once(said + _reachable(host, own, part_errors.get(host, {}), expected, said, at, language))
     findings += judge.judge_slots(baselines, {}, observations, declared, baseline_errors, now=at, language=language)
     about = {
         host: {
@@ -229,6 +229,9 @@ def _reachable(
     if not parts and not errors:
         return [judge.finding("host.reachable.unreachable", host, language=language, now=now)]
     missing = [one["role"] for one in expected if one["role"] not in parts.get(one["layer"], {}).get("roles", [])]
+    crashed = any(one["check"] == "host.reachable" for one in said)
+    if crashed and len(missing) == len(expected):
+        missing = []  # what broke before the first role explains why none said anything
     detail = [say["garbled"].format(file=file, why=why) for file, why in sorted(errors.items())]
     if missing:
         detail.append(say["no_part"].format(roles=say["comma"].join(missing)))
@@ -236,9 +239,21 @@ def _reachable(
         evidence = [{"command": file, "excerpt": judge.excerpt(why)} for file, why in sorted(errors.items())]
         words = "; ".join(detail)
         return [judge.finding("host.reachable.incomplete", host, None, language, now, evidence=evidence, detail=words)]
-    if any(one["check"] == "host.reachable" for one in said):
+    if crashed:
         return []  # a role crashed, and said so
     return [judge.finding("host.reachable.ok", host, language=language, now=now)]
+
+
+def _once(findings: list[dict]) -> list[dict]:
+    """Return findings of a host with one ``host.reachable`` for all roles that broke or did not finish."""
+    reached = [one for one in findings if one["check"] == "host.reachable"]
+    if len(reached) < 2:
+        return findings
+    message = "; ".join(dict.fromkeys(one["message"] for one in reached))
+    evidence = [piece for one in reached for piece in one.get("evidence") or []]
+    return [one for one in findings if one["check"] != "host.reachable"] + [
+        {**reached[0], "message": message, "evidence": evidence}
+    ]
 
 
 def _explained(finding: dict, language: str) -> dict:

@@ -57,6 +57,12 @@ def test_what_is_no_observation_is_refused(judge, garbage):
         judge({}, "gpu-01", garbage)
 
 
+@pytest.mark.parametrize("judge", [filters.judge_devices, filters.judge_baseline])
+def test_the_result_of_a_dead_host_is_no_observation(judge):
+    with pytest.raises(AnsibleFilterError, match=r"stopped answering.*Connection timed out"):
+        judge({"unreachable": True, "msg": "Connection timed out"}, "gpu-01", {})
+
+
 def test_every_filter_is_documented():
     folder = Path(filters.__file__).parent
     for name in filters.FilterModule().filters():

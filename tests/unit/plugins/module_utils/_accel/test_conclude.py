@@ -251,6 +251,17 @@ def test_a_role_that_crashed_says_so_itself():
     assert outcome["verdict"] == "unknown"
 
 
+@pytest.mark.parametrize(("second", "words"), [("crashed", "role driver: Timed out"), ("missing", "result of driver")])
+def test_two_roles_that_broke_are_one_finding(second, words):
+    made = None
+    for role in ("baseline", "driver") if second == "crashed" else ("baseline",):
+        crash = judge.finding("host.reachable.crashed", "gpu-01", now=NOW, role=role, detail="Timed out")
+        made = conclude.merge_part(made, "gpu-01", "device", role, [crash])
+    found = concluded({"gpu-01": {"device": made}})["run"]["findings"]
+    assert [(one["check"], one["hint"]) for one in found] == [("host.reachable", "host.reachable.crashed")]
+    assert "role baseline: Timed out" in found[0]["message"] and words in found[0]["message"]
+
+
 def test_nothing_at_all():
     outcome = concluded({}, hosts=[])
     assert outcome["verdict"] == "unknown"
