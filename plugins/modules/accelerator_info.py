@@ -53,6 +53,11 @@ options:
       - The readings of links under load that are kept there come back in RV(link_readings), with those of cards that
         are working now.
     type: path
+  host:
+    description:
+      - Name of this host in the inventory. A slot record of another host, as a cloned disk brings it, is not used.
+      - The name that the host gives itself is used when it is not set.
+    type: str
 seealso:
   - module: accel.cluster.accelerator_slots
 """
@@ -277,6 +282,7 @@ link_readings:
 """
 
 import os
+import platform
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.accel.cluster.plugins.module_utils._accel import probe
@@ -296,16 +302,17 @@ def argument_spec() -> dict:
         },
         "slots": {"type": "dict", "default": {}},
         "records_dir": {"type": "path"},
+        "host": {"type": "str"},
     }
 
 
-def add_records(observation: dict, directory: str) -> None:
+def add_records(observation: dict, directory: str, host: str) -> None:
     """Add what the records of this host know; a damaged one hides no card."""
     # Imported when needed: each file costs every host its compilation.
     from ansible_collections.accel.cluster.plugins.module_utils._accel import links, recall, record, slots
 
     try:
-        recall.recall(observation, record.load(os.path.join(directory, "slots.json"), slots.problems))
+        recall.recall(observation, record.load(os.path.join(directory, "slots.json"), slots.problems), host)
     except record.RecordError as exc:
         observation["errors"].append(str(exc))
     kept = {}
@@ -331,7 +338,7 @@ def main() -> None:
         )
     )
     if options["records_dir"]:
-        add_records(observation, options["records_dir"])
+        add_records(observation, options["records_dir"], options["host"] or platform.node())
     module.exit_json(changed=False, **observation)
 
 

@@ -79,7 +79,7 @@ def observe(node: dict, timeout_seconds: float | None, runner: Runner) -> dict:
     if node["records_dir"]:
         try:
             known = record.load(os.path.join(node["records_dir"], "slots.json"), slots.problems)
-            recall.recall(observation, known)
+            recall.recall(observation, known, node["host"])
         except record.RecordError as exc:
             observation["errors"].append(str(exc))
     return observation

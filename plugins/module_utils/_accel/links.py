@@ -20,13 +20,20 @@ SCHEMA = 1
 
 def load(path: str) -> dict:
     """Return ``{address: reading}``; empty when there is no file yet. Raises RecordError for a bad one."""
-    body = record.load(path) if path else None
-    if body is None:
-        return {}
+    body = record.load(path, problems) if path else None
+    return body["links"] if body else {}
+
+
+def problems(body: dict) -> list[tuple[tuple, str]]:
+    """Return what makes a body no readings: (place inside it, sentence)."""
     links = body.get("links")
     if not isinstance(links, dict):
-        raise record.RecordError(f"{path}: links is no mapping; the file is left untouched")
-    return links
+        return [(("links",), f"'links' must be an object, this is {record.kind_of(links)}")]
+    return [
+        (("links", address), f"the reading of {address} must be an object, this is {record.kind_of(reading)}")
+        for address, reading in links.items()
+        if not isinstance(reading, dict)
+    ]
 
 
 def merge(readings: dict, observation: dict, now: str) -> dict:

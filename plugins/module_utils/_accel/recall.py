@@ -11,14 +11,18 @@ from .model import SLOT_SOURCES
 _IDENTITY = ("serial", "uuid", "model", "firmware_version")
 
 
-def recall(observation: dict, record: dict | None) -> None:
+def recall(observation: dict, record: dict | None, host: str) -> None:
     """Fill in the slot, and in ``last`` the identity, of cards that do not answer, by their address.
 
-    ``observation`` is an ``Observation`` as a dictionary, ``record`` a slot record of the same host. A vendor's
-    own numbers of places come with the answer, so a card that stopped answering would otherwise lose its
-    name. Nothing is recalled where a card that answers sits in another slot than the record has for its address
-    (addresses changed), or where none of those that answer is in the record (it came with a cloned disk).
+    ``observation`` is an ``Observation`` as a dictionary, ``record`` a slot record, ``host`` the name of this host in
+    the inventory. A vendor's own numbers of places come with the answer, so a card that stopped answering would
+    otherwise lose its name. Nothing is recalled where a card that answers sits in another slot than the record has
+    for its address (addresses changed), where none of those that answer is in the record, or where it is that of
+    another host (it came with a cloned disk): a wrong serial would have the wrong card pulled.
     """
+    if record and record["host"] != host:
+        observation["errors"].append(f"the slot record is that of {record['host']}, not of {host}: it is not used")
+        return
     known = {}
     for label, cards in [*((record or {}).get("slots") or {}).items(), (None, (record or {}).get("unplaced") or [])]:
         for card in cards:
