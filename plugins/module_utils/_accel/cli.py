@@ -15,13 +15,16 @@ import json
 import os
 import platform
 import sys
-from typing import TextIO
+import threading
+from typing import NoReturn, TextIO
 
 from . import hints, judge, links, probe, recall, record, slots
-from .model import CRITICAL, FAIL, UNKNOWN, as_dict
+from .model import CRITICAL, FAIL, UNKNOWN, as_dict, to_float
 from .runner import Runner
 
 NODE_FILE = "/etc/accel/node.json"
+LANGUAGES = ("en", "zh")
+_SLOTS = "cluster_accelerator_slots"
 EXIT_OK, EXIT_WARNING, EXIT_CRITICAL, EXIT_UNKNOWN = 0, 1, 2, 3
 
 
@@ -37,7 +40,7 @@ def say(text: str, stream: TextIO | None = None) -> None:
 def load_node(path: str) -> dict:
     """Return ``{"host", "records_dir", "language", "declared"}`` from the node file.
 
-    Raises NodeFileError when it is missing, is no JSON or lacks a key.
+    Raises NodeFileError when it is missing, is no JSON, lacks a key or has a value of another type.
     """
     try:
         with open(path, encoding="utf-8") as handle:
@@ -51,6 +54,17 @@ def load_node(path: str) -> dict:
     )
     if missing:
         raise NodeFileError(f"{path}: lacks {', '.join(missing) or 'everything'}; run the playbook accel.cluster.agent")
+    wrong = [
+        key for key, kind in (("host", str), ("records_dir", str), ("declared", dict)) if type(node[key]) is not kind
+    ]
+    if not wrong:
+        limit, named = node["declared"].get("cluster_query_timeout_seconds"), node["declared"].get(_SLOTS)
+        wrong += [] if limit in (None, "") or (to_float(limit) or 0) > 0 else ["cluster_query_timeout_seconds"]
+        wrong += [] if named in (None, "") or isinstance(named, dict) else [_SLOTS]
+    if wrong:
+        raise NodeFileError(f"{path}: {', '.join(wrong)} can't be used; run the playbook accel.cluster.agent")
+    if node.get("language") not in LANGUAGES:
+        node["language"] = LANGUAGES[0]
     return node
 
 
@@ -73,9 +87,7 @@ def observe(node: dict, timeout_seconds: float | None, runner: Runner) -> dict:
     """Ask the cards of this host; see ``accelerator_info`` for the shape."""
     declared = node["declared"]
     limit = timeout_seconds or float(declared.get("cluster_query_timeout_seconds") or 60)
-    observation = as_dict(
-        probe.observe(runner, timeout_seconds=limit, declared_slots=declared.get("cluster_accelerator_slots") or None)
-    )
+    observation = as_dict(probe.observe(runner, timeout_seconds=limit, declared_slots=declared.get(_SLOTS) or None))
     if node["records_dir"]:
         try:
             known = record.load(os.path.join(node["records_dir"], "slots.json"), slots.problems)
@@ -140,31 +152,62 @@ def show_findings(findings: list[dict], language: str) -> str:
     return "\n".join(lines)
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        # 2, which argparse ends with, means that a card is in a critical state.
+        self.exit(EXIT_UNKNOWN, f"{self.format_usage()}{self.prog}: {message}\n")
+
+
+def _seconds(word: str) -> float:
+    value = to_float(word)
+    if value is None or not 0 < value <= threading.TIMEOUT_MAX:
+        raise argparse.ArgumentTypeError(f"{word!r} is no number of seconds above 0")
+    return value
+
+
 def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
-    """Run one command; print text or JSON; return the exit status."""
-    parser = argparse.ArgumentParser(prog="accelctl", description="What this node knows of its accelerator cards.")
+    """Run one command; print text or JSON; return the exit status.
+
+    Whatever breaks is unknown: Python itself would end with 1, which means that there is only a warning.
+    """
+    try:
+        status = _run(argv, runner or Runner())
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Nobody reads on; the interpreter must not complain about it once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as exc:
+        say(f"accelctl: {type(exc).__name__}: {exc}", sys.stderr)
+    return EXIT_UNKNOWN
+
+
+def _run(argv: list[str] | None, runner: Runner) -> int:
+    parser = _Parser(prog="accelctl", description="What this node knows of its accelerator cards.")
     parser.add_argument("command", choices=["devices", "slots", "check"])
     parser.add_argument("--json", action="store_true", help="print JSON, as the modules return it")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="time limit of each vendor command")
+    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="time limit of each vendor command")
     parser.add_argument("--keep", action="store_true", help="check: keep the readings of working links")
     parser.add_argument("--node-file", default=NODE_FILE, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     try:
         node = load_node(options.node_file)
     except NodeFileError as exc:
-        if options.command == "check":
+        if options.command == "check" or os.path.exists(options.node_file):
             say(f"accelctl: {exc}", sys.stderr)
+        if options.command == "check":
             return EXIT_UNKNOWN
         # Looking needs no declaration; judging does.
         node = {"host": platform.node(), "records_dir": "", "declared": {}}
-    observation = observe(node, options.timeout, runner or Runner())
+    observation = observe(node, options.timeout, runner)
     if options.command == "devices":
         say(json.dumps(observation, indent=2, sort_keys=True) if options.json else show_devices(observation))
         return EXIT_OK if observation["count"] == observation["bus_count"] else EXIT_UNKNOWN
     if options.command == "slots":
         try:
             # The record on the node still knows the serial of a card that is lost now.
-            known = record.load(os.path.join(node["records_dir"], "slots.json"), slots.problems)
+            path = os.path.join(node["records_dir"], "slots.json")
+            known = record.load(path, slots.problems) if node["records_dir"] else None
         except record.RecordError as exc:
             say(f"accelctl: {exc}", sys.stderr)
             return EXIT_UNKNOWN

@@ -112,3 +112,65 @@ def test_a_bad_record_is_named_not_overwritten(tmp_path, capsys, command: str) -
     assert cli.main([command, "--keep", "--node-file", node_file(tmp_path)], runner("0000:18:00.0")) == 3
     assert name in capsys.readouterr().err
     assert (tmp_path / name).read_text() == '{"schema": 1,'
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"host": 1},
+        {"records_dir": None},
+        {"records_dir": 5},
+        {"declared": "x"},
+        {"declared": None},
+        {"declared": {"cluster_query_timeout_seconds": "soon"}},
+        {"declared": {"cluster_query_timeout_seconds": "nan"}},
+        {"declared": {"cluster_query_timeout_seconds": -1}},
+        {"declared": {"cluster_accelerator_slots": "SXM1"}},
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "devices", "slots"])
+def test_a_node_file_of_wrong_types_is_unknown_not_a_warning(tmp_path, capsys, command, change) -> None:
+    path = node_file(tmp_path)
+    body = json.loads((tmp_path / "node.json").read_text())
+    (tmp_path / "node.json").write_text(json.dumps({**body, **change}))
+    assert cli.main([command, "--node-file", path], runner("0000:18:00.0")) == 3
+    assert f"accelctl: {path}: " in capsys.readouterr().err
+
+
+def test_a_language_that_is_not_known_is_english(tmp_path, capsys) -> None:
+    path = node_file(tmp_path)
+    body = json.loads((tmp_path / "node.json").read_text())
+    (tmp_path / "node.json").write_text(json.dumps({**body, "language": "fr"}))
+    assert cli.main(["check", "--node-file", path], runner("0000:18:00.0")) == 2
+    assert "cards are on the bus" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--frob"], ["frob"], ["check", "--timeout", "0"], ["check", "--timeout", "nan"]]
+)
+def test_a_wrong_call_is_unknown_not_critical(capsys, arguments) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments, runner())
+    assert ended.value.code == 3
+    assert "usage: accelctl" in capsys.readouterr().err
+
+
+def test_without_a_node_file_no_record_is_taken_from_where_one_stands(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "slots.json").write_text("{")
+    monkeypatch.chdir(tmp_path)
+    cli.main(["slots", "--node-file", str(tmp_path / "none.json")], runner("0000:18:00.0"))
+    out, err = capsys.readouterr()
+    assert "0000:18:00.0" in out and not err
+
+
+class Full:
+    """A file on a file system without space."""
+
+    def write(self, text) -> None:
+        raise OSError(28, "No space left on device")
+
+
+def test_what_breaks_is_unknown_not_a_warning(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(cli.sys, "stdout", Full())
+    assert cli.main(["devices", "--node-file", node_file(tmp_path)], runner("0000:18:00.0")) == 3
+    assert "accelctl: OSError: [Errno 28] No space left on device" in capsys.readouterr().err

@@ -55,7 +55,7 @@ def test_a_bad_file_is_named(tmp_path) -> None:
     # Each of these used to end the query of all cards with an exception.
     for reading in ('"x"', "null", "32.0", "[]"):
         path.write_text(f'{{"schema": 1,\n "links": {{"0000:18:00.0": {reading}}}}}\n')
-        with pytest.raises(record.RecordError, match="line 2 column 28: the reading of 0000:18:00.0 must be an object"):
+        with pytest.raises(record.RecordError, match=r"line 2 column 28: the reading of .* must be an object"):
             links.load(str(path))
     path.write_text('{"schema": 1,')
     with pytest.raises(record.RecordError, match=str(path)):
