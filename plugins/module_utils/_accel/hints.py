@@ -316,6 +316,15 @@ CAUSES = {
         "If it was put in on purpose, accept it with accept_baseline and a reason; otherwise find out who did.",
         "若是有意安装，请用 accept_baseline 并注明原因予以确认；否则查明是谁所为。",
     ),
+    "device.slot.duplicate": _cause(
+        FAIL,
+        "slot {slot} holds {card}, which another place shows too",
+        "槽位 {slot} 中为 {card}，而另一处也报告了同一张卡",
+        "Two cards can't have one identity: see whether two names of the inventory reach one machine, or a tool answers "
+        "from a copy (a cloned disk, a wrapper). Then ask both cards with the vendor tool as root.",
+        "两张卡不可能有同一标识：检查清单中是否有两个名称指向同一台机器，或工具的回答来自副本（克隆的磁盘、包装脚本）；"
+        "然后以 root 用厂商工具分别查询两张卡。",
+    ),
     "device.slot.moved": _cause(
         FAIL,
         "{card} was accepted in {origin} and is now in {place}",

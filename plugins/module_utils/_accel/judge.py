@@ -821,12 +821,15 @@ class _SlotJudge:
         self.present = _entries(record)
         self.unplaced = [card for card in record["unplaced"] if card.get("present") is not False]
         self.events: dict[str, dict[str, dict]] = {}
+        self.came: dict[str, set[str]] = {}
         # What came into a slot says more of it than what left it.
         for side in ("to", "from"):
             for kind in _SLOT_CAUSES:
                 for event in differences.get(kind) or []:
                     if event[f"{side}_host"] == host and event[f"{side}_slot"] is not None:
                         self.events.setdefault(event[f"{side}_slot"], {}).setdefault(kind, event)
+                        if kind == "swapped" or (side == "to" and kind != "changed"):
+                            self.came.setdefault(event[f"{side}_slot"], set()).add(kind)
 
     def findings(self, cards: list[_Card], state: HostState) -> list[dict]:
         blocked: dict[str, str] = {}
@@ -870,7 +873,7 @@ class _SlotJudge:
             "card": self._names(present),
             "evidence": [{"command": kind, "excerpt": slots.describe(kind, event)} for kind, event in events.items()],
         }
-        kind = next((one for one in _SLOT_CAUSES if one in events), None)
+        kind = next((one for one in _SLOT_CAUSES if one in self.came.get(label, events)), None)
         silent = kind == "missing" and events["missing"]["reason"] != slots.GONE
         if blocker and kind in (None, "missing", "changed"):
             return self._finding("device.slot.blocked", label, blocked_by=blocker, **values)
@@ -894,6 +897,8 @@ class _SlotJudge:
         else:
             values["origin"] = self._place(event["from_host"], event["from_slot"])
             values["place"] = self._place(event["to_host"], event["to_slot"])
+        if kind == "new" and event["reason"] == "duplicate":
+            kind = "duplicate"
         return self._finding(f"device.slot.{kind}", label, **values)
 
     def _unplaced(self, entry: dict) -> dict:

@@ -697,6 +697,40 @@ def test_a_card_that_went_to_another_host_is_moved_on_both():
     )
 
 
+def two_hosts(first, second):
+    baselines = {f"gpu-0{number}": baseline_of(seen.healthy(number), f"gpu-0{number}") for number in (1, 2)}
+    return judge.judge_slots(
+        baselines, {}, {"gpu-01": first, "gpu-02": second}, {"gpu-01": DECLARED, "gpu-02": DECLARED}, now=NOW
+    )
+
+
+def test_a_new_card_in_the_slot_of_one_that_went_to_another_host_is_told():
+    """Where the old one went is told where it is now; the new one would be told nowhere."""
+    other = seen.healthy(2)
+    other["devices"][6] = seen.device(6, host=1)
+    found = two_hosts(seen.replaced(seen.healthy(1), 6), other)
+    bad = {(f["host"], f["subject"]): (f["hint"], f["message"]) for f in found if f["verdict"] != "pass"}
+    assert bad == {
+        ("gpu-01", "SXM5"): (
+            "device.slot.new",
+            "slot SXM5 holds a card that no baseline knows: serial 1659999000001",
+        ),
+        ("gpu-02", "SXM5"): (
+            "device.slot.moved",
+            "serial 165040100006 was accepted in gpu-01 slot SXM5 and is now in slot SXM5",
+        ),
+    }
+
+
+def test_a_card_that_two_places_show_is_not_called_unknown_to_the_baselines():
+    other = seen.healthy(2)
+    other["devices"][6] = seen.device(6, host=1)
+    found = two_hosts(seen.healthy(1), other)
+    (bad,) = [f for f in found if f["verdict"] != "pass"]
+    assert (bad["host"], bad["subject"], bad["hint"]) == ("gpu-02", "SXM5", "device.slot.duplicate")
+    assert bad["message"] == "slot SXM5 holds serial 165040100006, which another place shows too"
+
+
 def without_slot(observation, number):
     observation["devices"] = [card for card in observation["devices"] if card["index"] != number]
     observation.update(count=7, bus_count=7)
@@ -962,6 +996,10 @@ def everything(language):
     found += slot_findings(seen.healthy(), baseline_of(without(6)), language)
     found += slot_findings(unplaced, baseline_of(unplaced), language)
     found += judge.judge_slots({}, {}, {"gpu-01": seen.healthy()}, {}, now=NOW, language=language)
+    twin = {"gpu-01": seen.healthy(), "gpu-02": seen.healthy(2)}
+    twin["gpu-02"]["devices"][6] = seen.device(6, host=1)
+    accepted = {host: baseline_of(seen.healthy(int(host[-1])), host) for host in twin}
+    found += judge.judge_slots(accepted, {}, twin, {}, now=NOW, language=language)
     other = {"gpu-02": seen.healthy(), "gpu-03": seen.driver_library_mismatch(seen.healthy()), "ctl-01": {"count": 0}}
     other["gpu-02"]["drivers"][0]["kernel_version"] = "570.2"
     other["gpu-03"]["drivers"] = []
