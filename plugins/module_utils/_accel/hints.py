@@ -320,8 +320,8 @@ CAUSES = {
         FAIL,
         "slot {slot} holds {card}, which another place shows too",
         "槽位 {slot} 中为 {card}，而另一处也报告了同一张卡",
-        "Two cards can't have one identity: see whether two names of the inventory reach one machine, or a tool answers "
-        "from a copy (a cloned disk, a wrapper). Then ask both cards with the vendor tool as root.",
+        "Two cards can't have one identity: see whether two names of the inventory reach one machine, or a tool "
+        "answers from a copy (a cloned disk, a wrapper). Then ask both cards with the vendor tool as root.",
         "两张卡不可能有同一标识：检查清单中是否有两个名称指向同一台机器，或工具的回答来自副本（克隆的磁盘、包装脚本）；"
         "然后以 root 用厂商工具分别查询两张卡。",
     ),
