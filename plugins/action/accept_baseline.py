@@ -40,7 +40,7 @@ class ActionModule(ActionBase):
         try:
             result.update(accept(options, self._task.check_mode))
         except record.RecordError as exc:
-            raise AnsibleActionFail(str(exc)) from exc
+            raise AnsibleActionFail(str(exc)) from None  # Ansible would append the cause, the same text
         for host in result["left_alone"]:
             self._display.warning(f"{host} gave no record: its baseline is left alone, its cards are not judged")
         if result["changed"]:

@@ -163,7 +163,7 @@ def write_report(folder: str, run: dict, template: str, language: str) -> None:
     try:
         record.write(os.path.join(folder, "findings.json"), body)
     except (record.RecordError, ValueError) as exc:
-        raise AnsibleActionFail(str(exc)) from exc
+        raise AnsibleActionFail(str(exc)) from None  # Ansible would append the cause, the same text
     for name, make in (
         ("junit.xml", lambda: report.junit(run)),
         ("report.html", lambda: report.render(run, template, language)),

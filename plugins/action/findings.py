@@ -41,7 +41,7 @@ class ActionModule(ActionBase):
         try:
             path, part = hand_over(options, task_vars["inventory_hostname"], language)
         except (ValueError, record.RecordError) as exc:
-            raise AnsibleActionFail(str(exc)) from exc
+            raise AnsibleActionFail(str(exc)) from None  # Ansible would append the cause, the same text
         result.update(changed=False, part=path, verdict=judge.verdict(part["findings"]))
         return result
 

@@ -379,6 +379,12 @@ def test_a_playbook_runs_it_with_dead_hosts_and_templates(tmp_path, site, accept
     rc, out = play("--check", "--diff")
     assert rc == 0 and "changed=1" in out and '+        "serial": "A",' in out, out
     assert not site.exists()
+    (site / "history.jsonl").mkdir(parents=True)
+    rc, out = play("-e", "accept_reason=no place for it")
+    assert rc == 2 and "there is a directory of that name" in out, out
+    # Once where it is shown, once in the result: Ansible appends a cause to its text, which would be the same.
+    assert out.count("there is a directory of that name") == 2, out
+    (site / "history.jsonl").rmdir()
     # As the documents show it: the shell leaves no quotes for Ansible, which takes the first word only.
     rc, out = play("-e", "accept_reason=rack 7 built")
     assert rc == 0 and "changed=1" in out, out
