@@ -23,6 +23,7 @@ from .model import (
     FAIL,
     NOT_APPLICABLE,
     PASS,
+    SLOT_SOURCES,
     TOOL_ABSENT,
     TOOL_HUNG,
     TOOL_OK,
@@ -77,6 +78,7 @@ _WORDS = {
         "no_place": "{0}, slot not known",
         "empty": "nothing",
         "anonymous": "the card tells neither serial nor UUID",
+        "nowhere": "{0} answers, but nothing tells in which slot it sits",
     },
     "zh": {
         "slot": "槽位 {0}",
@@ -104,6 +106,7 @@ _WORDS = {
         "no_place": "{0}（槽位未知）",
         "empty": "无",
         "anonymous": "该卡既无序列号也无 UUID",
+        "nowhere": "{0} 有应答，但没有任何来源给出其槽位",
     },
 }
 
@@ -309,11 +312,12 @@ def cards_of(observation: object, language: str = "en") -> list[_Card]:
 
 
 def placed(observation: object, baseline: dict | None) -> dict:
-    """Return a copy of an observation in which cards that do not answer have the slot that was accepted for them.
+    """Return a copy of an observation in which cards whose slot is not told have the one that was accepted for them.
 
     A card that is lost takes the vendor's name of its place with it, and the kernel's may be another one. What
     tells its slot, and the serial to pull, is the accepted address. A slot in which another card answers is not
-    given away.
+    given away. Nor has a card moved, which answers as the accepted one at the accepted address, because a lesser source
+    names its place than when it was accepted (the vendor's answer was damaged): "3" may be what was "SXM3".
     """
     observation = dict(_dict(observation))
     if not baseline or slots.problems(baseline):
@@ -325,13 +329,18 @@ def placed(observation: object, baseline: dict | None) -> dict:
         if card.get("pci_address")
     }
     silent = {card.address for card in cards_of(observation) if card.state != "ok"}
-    taken = {card.label for card in cards_of(observation) if card.state == "ok"}
+    unmoved = {
+        device.get("pci_address")
+        for device in _dicts(observation.get("devices"))
+        if device.get("pci_address") not in silent and _only_renamed(device, accepted.get(device.get("pci_address")))
+    }
+    taken = {card.label for card in cards_of(observation) if card.state == "ok" and card.address not in unmoved}
     for key in ("devices", "unanswered"):
         entries = []
         for entry in _dicts(observation.get(key)):
             address = entry.get("pci_address")
             label, card = accepted.get(address, (None, {}))
-            if address in silent and label and label not in taken:
+            if (address in silent or address in unmoved) and label and label not in taken:
                 old = _dict(entry.get("slot"))
                 entry = dict(entry)
                 if old.get("label") != label:
@@ -344,6 +353,25 @@ def placed(observation: object, baseline: dict | None) -> dict:
             entries.append(entry)
         observation[key] = entries
     return observation
+
+
+def _only_renamed(device: dict, accepted: tuple[str, dict] | None) -> bool:
+    """Tell whether this is the card that was accepted at its address, named by a lesser source than then."""
+    label, card = accepted or ("", {})
+    same = [card.get(key) == device.get(key) for key in ("uuid", "serial") if card.get(key) and device.get(key)]
+    slot = _dict(device.get("slot"))
+    return (
+        bool(same)
+        and all(same)
+        and slot.get("label") != label
+        and _rank(slot) > _rank({"source": card.get("slot_source")})
+    )
+
+
+def _rank(slot: dict) -> int:
+    """Return how little the source of a slot name is trusted."""
+    source = slot.get("source")
+    return SLOT_SOURCES.index(source) if source in SLOT_SOURCES else len(SLOT_SOURCES)
 
 
 def _silence(entry: dict) -> str:
@@ -880,6 +908,10 @@ class _SlotJudge:
         if silent:
             # A card is there, it just does not say which one; neither the accepted one nor another is proven.
             return self._finding("device.slot.unknown", label, detail=self.say["anonymous"], **values)
+        if kind is None and len(present) < len(accepted):
+            # Its card is not gone, it has lost its place: whether it sits here is not proven.
+            detail = self.say["nowhere"].format(self._names([card for card in accepted if card not in present]))
+            return self._finding("device.slot.unknown", label, detail=detail, **values)
         if kind is None or (kind == "changed" and "firmware_version" not in events["changed"]["fields"]):
             return self._finding("device.slot.ok", label, **values)
         event = events[kind]

@@ -215,6 +215,13 @@ def _name_slots(
         return
     for device in observation.devices:
         device.slot = names.get(device.pci_address or "", device.slot)
+    # A card of which the tool told less than of others of its kind (its answer was damaged, and another form made up
+    # for it) has no number of the vendor; what the kernel calls its place would look as if it had moved there.
+    numbered = {(device.vendor, device.model) for device in observation.devices if device.slot.source == "vendor"}
+    for device in observation.devices:
+        if device.slot.source in ("sysfs", "dmi") and (device.vendor, device.model) in numbered:
+            told = {"label": device.slot.label, "source": device.slot.source}
+            device.slot = SlotName(candidates=[told, *device.slot.candidates])
     used = {(device.vendor, device.slot.source) for device in observation.devices}
     for entry in observation.unanswered:
         slot = names.get(entry["pci_address"], entry["slot"])

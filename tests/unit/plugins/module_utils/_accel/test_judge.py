@@ -749,6 +749,40 @@ def test_a_card_of_a_host_that_is_not_in_this_run_is_moved_not_new():
     assert one(found, "device.slot", "SXM5")["hint"] == "device.slot.moved"
 
 
+def test_a_card_that_answers_without_a_place_is_no_pass():
+    lost_its_name = altered("slot", {"label": None, "source": None, "candidates": [{"label": "3", "source": "sysfs"}]})
+    lost_its_name["devices"][6]["pci_address"] = "0000:5e:00.0"  # so that nothing says that it stayed
+    found = slot_findings(lost_its_name)
+    told = one(found, "device.slot", "SXM5")
+    assert (told["hint"], told["verdict"], told["severity"]) == ("device.slot.unknown", "unknown", "critical")
+    assert told["message"] == (
+        "SXM5 could not be compared with the accepted cards: "
+        "serial 165040100006 answers, but nothing tells in which slot it sits"
+    )
+    assert one(found, "device.slot", "0000:5e:00.0")["hint"] == "device.slot.unplaced"
+
+
+@pytest.mark.parametrize("numbers", [[6], list(range(8))], ids=["one card", "all cards"])
+def test_a_lesser_name_of_its_place_moves_no_card(numbers):
+    """The vendor's answer was damaged and the kernel names the places: SXM5 is 7 there."""
+    observation = seen.healthy()
+    for number in numbers:
+        observation["devices"][number]["slot"] = {"label": str(number + 1), "source": "sysfs", "candidates": []}
+    assert turned(slot_findings(seen.healthy()), slot_findings(placed(observation))) == {}
+
+
+@pytest.mark.parametrize("change", [{"uuid": "GPU-99-9", "serial": "1659999000001"}, {"pci_address": "0000:5e:00.0"}])
+def test_another_card_or_place_is_no_other_name(change):
+    observation = altered("slot", {"label": "7", "source": "sysfs", "candidates": []})
+    observation["devices"][6].update(change)
+    found = slot_findings(placed(observation))
+    assert {f["hint"] for f in found if f["verdict"] == "fail"} & {"device.slot.moved", "device.slot.new"}
+
+
+def placed(observation):
+    return judge.placed(observation, baseline_of(seen.healthy()))
+
+
 def test_other_firmware_is_a_warning():
     found = slot_findings(altered("firmware_version", "96.00.89.00.01"))
     assert turned(slot_findings(seen.healthy()), found) == {("device.slot", "SXM5"): ("fail", "firmware_changed", None)}

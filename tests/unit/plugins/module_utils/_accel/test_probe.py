@@ -549,6 +549,22 @@ def test_the_vendors_own_labels_name_slots(monkeypatch, tree):
     assert [device.slot for device in seen.devices] == [SlotName("OAM 3", "vendor", []), SlotName()]
 
 
+def test_a_card_without_the_number_that_its_like_have_is_not_named_by_the_kernel(tree):
+    """Its answer was damaged, and another form that knows no number made up for it: "2" would not be SXM2."""
+    for number, address in enumerate(("0000:18:00.0", "0000:2a:00.0")):
+        tree.add(address)
+        tree.slot(str(number + 1), address[:-2])
+    told = [card("0000:18:00.0", 0, "<gpu_module_id>4</gpu_module_id>"), card("0000:2a:00.0", 1)]
+    seen = observe(tree, {ALL: (0, document(*told), "")})
+    assert [device.slot for device in seen.devices] == [
+        SlotName("SXM4", "vendor", [{"label": "1", "source": "sysfs"}]),
+        SlotName(None, None, [{"label": "2", "source": "sysfs"}]),
+    ]
+    # Where no card has one, the kernel's names are those of the place.
+    seen = observe(tree, {ALL: (0, document(card("0000:18:00.0", 0), card("0000:2a:00.0", 1)), "")})
+    assert [device.slot for device in seen.devices] == [SlotName("1", "sysfs", []), SlotName("2", "sysfs", [])]
+
+
 def test_two_chips_on_one_board_share_its_slot(recordings, tree):
     for domain in ("0008", "0009", "0018", "0019"):
         tree.add(f"{domain}:06:00.0")
