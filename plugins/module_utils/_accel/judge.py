@@ -908,7 +908,7 @@ class _SlotJudge:
         if silent:
             # A card is there, it just does not say which one; neither the accepted one nor another is proven.
             return self._finding("device.slot.unknown", label, detail=self.say["anonymous"], **values)
-        if kind is None and len(present) < len(accepted):
+        if kind in (None, "changed") and len(present) < len(accepted):
             # Its card is not gone, it has lost its place: whether it sits here is not proven.
             detail = self.say["nowhere"].format(self._names([card for card in accepted if card not in present]))
             return self._finding("device.slot.unknown", label, detail=detail, **values)

@@ -760,6 +760,10 @@ def test_a_card_that_answers_without_a_place_is_no_pass():
         "serial 165040100006 answers, but nothing tells in which slot it sits"
     )
     assert one(found, "device.slot", "0000:5e:00.0")["hint"] == "device.slot.unplaced"
+    # Nor when it changed otherwise: what changed is told of a place that it may not be in.
+    for field in ("serial", "firmware_version"):
+        lost_its_name["devices"][6][field] = "other"
+        assert one(slot_findings(lost_its_name), "device.slot", "SXM5")["hint"] == "device.slot.unknown"
 
 
 @pytest.mark.parametrize("numbers", [[6], list(range(8))], ids=["one card", "all cards"])
