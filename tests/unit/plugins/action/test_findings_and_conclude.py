@@ -302,7 +302,7 @@ def test_a_run_with_every_host_dead_ends_with_a_true_report_in_check_mode_too(tm
     assert state["device.driver_version", "gpu-01"] == "ok"
     # gpu-02 shows the very card of gpu-01, and one of its variables can't be templated.
     assert state["device.driver_version", "gpu-02"] == "unknown"
-    assert state["device.slot", "gpu-02"] == "new"
+    assert state["device.slot", "gpu-02"] == "duplicate"
     assert "no_such_variable" in next(
         f["message"] for f in body["findings"] if (f["check"], f["host"]) == ("device.driver_version", "gpu-02")
     )
