@@ -54,9 +54,8 @@ def load_node(path: str) -> dict:
     )
     if missing:
         raise NodeFileError(f"{path}: lacks {', '.join(missing) or 'everything'}; run the playbook accel.cluster.agent")
-    wrong = [
-        key for key, kind in (("host", str), ("records_dir", str), ("declared", dict)) if type(node[key]) is not kind
-    ]
+    kinds = (("host", str), ("records_dir", str), ("declared", dict))
+    wrong = [key for key, kind in kinds if not isinstance(node[key], kind)]
     if not wrong:
         limit, named = node["declared"].get("cluster_query_timeout_seconds"), node["declared"].get(_SLOTS)
         wrong += [] if limit in (None, "") or (to_float(limit) or 0) > 0 else ["cluster_query_timeout_seconds"]
