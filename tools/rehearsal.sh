@@ -12,7 +12,7 @@ $play accel.cluster.accept_baseline -e "accept_reason='First baseline of the reh
 verdict=0
 $play accel.cluster.verify || verdict=$?
 
-report=$(find "sites/$instance/reports" -mindepth 2 -name report.html | sort | tail -n 1)
+report=$(find "sites/$instance/reports" -mindepth 2 -name report.html -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2-)
 cat <<END
 
 The rehearsal took $((SECONDS - started)) s. Report: $PWD/$report

@@ -87,7 +87,7 @@ class Cluster:
     def verify(self, *arguments: str) -> tuple[Run, Report]:
         """Run verify and return the report that this very run wrote."""
         done = self.play("verify", *arguments)
-        found = re.search(r"(/\S+/reports/\d{8}T\d{6}Z)/report\.html", done.output)
+        found = re.search(r"(/\S+/reports/\d{8}T\d{6}Z(?:-\d+)?)/report\.html", done.output)
         assert found, f"verify names no report:\n{done.output}"
         return done, Report(Path(found.group(1)))
 

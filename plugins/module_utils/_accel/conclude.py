@@ -347,7 +347,7 @@ def build_run(
     by_host: dict[str, list[dict]] = {host: [] for host in hosts}
     for one in findings:
         by_host.setdefault(one["host"], []).append(one)
-    started = judge.parse_time(run_id)
+    started = judge.parse_time(run_id.partition("Z-")[0] + "Z" if "Z-" in run_id else run_id)
     times = sorted(one["at"] for one in findings if one.get("at"))
     return {
         "schema": SCHEMA,

@@ -382,6 +382,7 @@ _DETAILS: dict[str, Callable[[str, object, Surroundings], Iterator[Problem]]] = 
     "cluster_accelerator_slots": _slots,
     "cluster_name": _site_name,
     "cluster_networks": _site_networks,
+    "acceptance_run_id": _run_id,
     "cluster_run_id": _run_id,
     "cluster_time_servers": _time_servers,
     "cluster_time_zone": _time_zone,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -83,3 +84,28 @@ def test_a_host_that_dies_between_two_questions_is_not_judged_by_its_silence(tmp
     assert "Leave out a host that does not answer any more" in done.stdout, done.stdout + done.stderr
     assert "UNREACHABLE!" in done.stdout and "failed=0" in done.stdout, done.stdout
     assert not list(tmp_path.glob("site/reports/**/*.json"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [([], r"\d{8}T\d{6}Z(-2)?"), (["-e", "acceptance_run_id=rack-7"], "rack-7")],
+    ids=["named by the time", "named on the command line"],
+)
+def test_each_run_claims_its_folder(tmp_path, arguments, names):
+    """Two runs of one ansible-playbook; the hosts need not answer for that."""
+    started = """
+- hosts: cluster_hosts
+  gather_facts: false
+  tasks:
+    - ansible.builtin.include_role:
+        name: accel.cluster.acceptance
+        tasks_from: start
+    - ansible.builtin.assert:
+        that: acceptance_started.folder is directory
+"""
+    (tmp_path / "play.yml").write_text(started * 2)
+    done = play(tmp_path, {"ansible_host": "127.0.0.1", "ansible_port": 1}, "play.yml", *arguments)
+    assert done.returncode == 0, done.stdout
+    folders = sorted(one.name for one in (tmp_path / "site/reports").iterdir())
+    assert len(folders) == (1 if arguments else 2)
+    assert all(re.fullmatch(names, folder) for folder in folders)

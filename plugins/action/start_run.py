@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Name a run and claim its folder; documented in plugins/modules/start_run.py."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible_collections.accel.cluster.plugins.module_utils._accel import conclude, record
+
+ARGUMENTS = {
+    "site_dir": {"type": "path", "required": True},
+    "run_id": {"type": "str", "default": ""},
+}
+
+
+class ActionModule(ActionBase):
+    """Makes one folder of the site; no host is connected to."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp=None, task_vars=None):
+        """Return the name of the run, after its folder was made."""
+        result = super().run(tmp, task_vars)
+        options = self.validate_argument_spec(argument_spec=ARGUMENTS)[1]
+        reports = os.path.join(str(options["site_dir"]), "reports")
+        run_id = str(options["run_id"])
+        try:
+            if run_id:
+                problem = conclude.path_name_problem(run_id, "run_id")
+                if problem:
+                    raise AnsibleActionFail(problem)
+                record.make_directory(os.path.join(reports, run_id))
+            else:
+                run_id = claim(reports, datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ"))
+        except OSError as exc:
+            raise AnsibleActionFail(f"{reports} can't take the report of a run: {exc}") from None
+        result.update(changed=False, run_id=run_id, folder=os.path.join(reports, run_id))
+        return result
+
+
+def claim(reports: str, name: str) -> str:
+    """Make a folder that was not there, named after the time; one more run in the same second gets a number.
+
+    Two runs in one folder would replace each other's findings.
+    """
+    record.make_directory(reports)
+    number = 1
+    while True:
+        run_id = name if number == 1 else f"{name}-{number}"
+        try:
+            os.mkdir(os.path.join(reports, run_id))
+        except FileExistsError:
+            number += 1
+            continue
+        os.chmod(os.path.join(reports, run_id), 0o755)
+        return run_id
