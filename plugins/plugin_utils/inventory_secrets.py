@@ -32,8 +32,8 @@ _NO_SECRET_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:bool")
 _NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 # Everybody knows these values.
 _KNOWN_TO_ALL = ("inventory_hostname", "inventory_hostname_short", "ansible_host", "ansible_hostname", "group_names")
-# One word behind the name: more is a sentence.
-_COMMENT = re.compile(r"^\s*[#;]+\s*(?:-\s*)?([A-Za-z_][\w-]*)\s*[:=]\s*[\"']?([^\s\"'<!|>][^\s\"']*)[\"']?\s*$")
+# One word behind the name: more is a sentence, and so is Chinese, which writes them without blanks.
+_COMMENT = re.compile(r"^\s*[#;]+\s*(?:-\s*)?([^\W\d][\w-]*)\s*[:=：]\s*[\"']?([^\s\"'<!|>][^\s\"'一-鿿]*)[\"']?\s*$")
 _OPEN_KEY = re.compile(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")
 
 

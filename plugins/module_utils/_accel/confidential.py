@@ -131,6 +131,12 @@ _ABOUT = {
     "variable",
     "version",
 }
+# Chinese joins words without a blank, and says what a name is about at its end: 密码文件 is a file.
+_CHINESE = ("密码", "口令", "密钥", "秘钥", "私钥", "令牌", "凭证", "凭据")
+_CHINESE_ABOUT = (
+    *("上限", "个数", "位置", "公钥", "名称", "周期", "天数", "期限", "数量", "文件", "有效期", "策略", "类型", "路径"),
+    *("目录", "说明", "长度", "指纹", "格式", "算法"),
+)
 # In an inference cluster most "tokens" are counted, not kept.
 _COUNTED = {"token", "tokens"}
 
@@ -155,14 +161,18 @@ def words(name: str) -> list[str]:
 def is_about(name: str) -> bool:
     """Tell whether a name speaks about a secret (its file, its length) instead of being one."""
     parts = words(name)
+    if str(name).endswith(_CHINESE_ABOUT):
+        return True
     return bool(parts) and (parts[-1] in _ABOUT or "public" in parts)
 
 
 def is_secret_name(name: str) -> bool:
     """Tell whether a variable of this name should hold a secret; misspelt ones (pasword) too."""
     parts = words(name)
-    if not parts or is_about(name):
+    if is_about(name):
         return False
+    if any(word in str(name) for word in _CHINESE):
+        return True
     if any(word in _WORDS for word in parts):
         return True
     if any(word == "key" and before in _KEY_KINDS for before, word in zip(parts, parts[1:])):
@@ -182,7 +192,8 @@ def is_counted_name(name: str) -> bool:
 
 def is_open_value(name: str, text: str) -> bool:
     """Tell whether a literal value under a secret name is none: the path of a key's file, or a public key."""
-    return words(name)[-1:] == ["key"] and text.startswith(("/", "~/", "ssh-", "ecdsa-", "sk-ssh-"))
+    key = words(name)[-1:] == ["key"] or str(name).endswith(("密钥", "秘钥", "私钥"))
+    return key and text.startswith(("/", "~/", "ssh-", "ecdsa-", "sk-ssh-"))
 
 
 def holds_secret(text: str) -> bool:

@@ -59,6 +59,7 @@ def in_vars(folder: Path, text: str) -> list[str]:
         "ansible_password", "key_passphrase", "client_secret", "registry_token", "api_key", "apikey", "tls_private_key",
         "munge_key", "snmp_community", "grafana_admin_password", "storage_credentials", "wifi_psk", "jwt_signing_key",
         "database_pasword", "database_passwort", "session_secrets", "password_hash", "secret_id",
+        "数据库密码", "db_密码", "登录口令", "接口密钥", "访问令牌", "云凭证",
     ],
 )  # fmt: skip
 def test_literal_under_a_secret_name(folder, name):
@@ -91,6 +92,11 @@ def test_literal_under_a_secret_name(folder, name):
         "cluster_secure_logging: true",
         "monkey: banana",
         "keyboard: de",
+        "密码文件: /etc/site/password",
+        "密码长度: 24",
+        "口令策略: strict",
+        "主机公钥: ssh-ed25519 AAAAC3Nz operator",
+        "主机密钥: /etc/pki/site.key",
     ],
 )
 def test_what_only_speaks_about_a_secret(folder, line):
@@ -364,6 +370,10 @@ def test_secret_that_was_commented_out(folder, line):
     assert in_vars(folder, f"own: 1\n{line}\n") == ["2: database_password is a secret in clear, in a comment"]
 
 
+def test_secret_that_was_commented_out_in_chinese(folder):
+    assert in_vars(folder, f"own: 1\n# 密码：{CLEAR}\n") == ["2: 密码 is a secret in clear, in a comment"]
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -374,6 +384,8 @@ def test_secret_that_was_commented_out(folder, line):
         "# database_password:",
         "# max_tokens: 4096",
         "# user: slurm",
+        "# 密码：见密码管理器",
+        "# 密码: 存放在vault",
     ],
 )
 def test_comment_about_a_secret(folder, line):
