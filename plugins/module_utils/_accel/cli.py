@@ -96,15 +96,27 @@ def observe(node: dict, timeout_seconds: float | None, runner: Runner) -> dict:
     return observation
 
 
-def check(node: dict, observation: dict, keep: bool) -> list[dict]:
-    """Judge the cards; with ``keep``, readings of working links are kept for the next judgement."""
+def check(node: dict, observation: dict, keep: bool) -> tuple[list[dict], str]:
+    """Judge the cards; with ``keep``, readings of working links are kept for the next judgement.
+
+    Returns the findings, and why the kept readings can't be read or written, or nothing: they are a help for one
+    check, so without them all the others are judged as well.
+    """
     path = os.path.join(node["records_dir"], "links.json")
     now = record.now_utc()
-    kept = links.load(path)
+    kept: dict = {}
+    trouble = ""
+    try:
+        kept = links.load(path)
+    except record.RecordError as exc:
+        trouble = str(exc)
     readings = links.merge(kept, observation, now)
-    if keep and readings != kept:
-        links.save(path, readings)
-    return judge.judge_devices(
+    if keep and readings != kept and not trouble:
+        try:
+            links.save(path, readings)
+        except record.RecordError as exc:
+            trouble = str(exc)
+    findings = judge.judge_devices(
         node["host"],
         observation,
         node["declared"],
@@ -112,6 +124,7 @@ def check(node: dict, observation: dict, keep: bool) -> list[dict]:
         now=now,
         language=node.get("language", "en"),
     )
+    return findings, trouble
 
 
 def show_devices(observation: dict) -> str:
@@ -213,12 +226,11 @@ def _run(argv: list[str] | None, runner: Runner) -> int:
         body = slots.build_record(observation, node["host"], record.now_utc(), known)
         say(json.dumps(body, indent=2, sort_keys=True) if options.json else show_devices(observation))
         return EXIT_OK if observation["count"] == observation["bus_count"] else EXIT_UNKNOWN
-    try:
-        findings = check(node, observation, options.keep)
-    except record.RecordError as exc:
-        say(f"accelctl: {exc}", sys.stderr)
-        return EXIT_UNKNOWN
+    findings, trouble = check(node, observation, options.keep)
     status = exit_status(findings)
+    if trouble:
+        say(f"accelctl: {trouble}", sys.stderr)
+        status = status if status == EXIT_CRITICAL else EXIT_UNKNOWN
     if options.json:
         say(json.dumps({"host": node["host"], "status": status, "findings": findings}, indent=2, sort_keys=True))
     else:

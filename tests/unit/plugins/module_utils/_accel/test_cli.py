@@ -105,13 +105,30 @@ def test_a_lost_card_keeps_its_last_serial(tmp_path, capsys) -> None:
     assert (card["serial"], card["present"]) == ("999000000001", False)
 
 
-@pytest.mark.parametrize("command", ["slots", "check"])
-def test_a_bad_record_is_named_not_overwritten(tmp_path, capsys, command: str) -> None:
-    name = {"slots": "slots.json", "check": "links.json"}[command]
-    (tmp_path / name).write_text('{"schema": 1,')
-    assert cli.main([command, "--keep", "--node-file", node_file(tmp_path)], runner("0000:18:00.0")) == 3
-    assert name in capsys.readouterr().err
-    assert (tmp_path / name).read_text() == '{"schema": 1,'
+def test_a_bad_record_is_named_not_overwritten(tmp_path, capsys) -> None:
+    (tmp_path / "slots.json").write_text('{"schema": 1,')
+    assert cli.main(["slots", "--node-file", node_file(tmp_path)], runner("0000:18:00.0")) == 3
+    assert "slots.json" in capsys.readouterr().err
+    assert (tmp_path / "slots.json").read_text() == '{"schema": 1,'
+
+
+def test_bad_readings_are_named_not_overwritten_and_hide_no_finding(tmp_path, capsys) -> None:
+    """What is kept of links helps one check: the others are judged without it."""
+    (tmp_path / "links.json").write_text('{"schema": 1,')
+    command = ["check", "--keep", "--json", "--node-file", node_file(tmp_path)]
+    assert cli.main(command, runner("0000:18:00.0")) == 2
+    told = capsys.readouterr()
+    assert "links.json line 1 column 14: not valid JSON" in told.err
+    assert "device.count" in {one["check"] for one in json.loads(told.out)["findings"]}
+    assert (tmp_path / "links.json").read_text() == '{"schema": 1,'
+
+
+@pytest.mark.parametrize(("severity", "verdict", "status"), [("critical", "fail", 2), ("warning", "fail", 3)])
+def test_readings_that_can_not_be_used_are_no_pass(tmp_path, monkeypatch, severity, verdict, status) -> None:
+    judged = [finding("pass"), finding(verdict, severity)]
+    monkeypatch.setattr(cli.judge, "judge_devices", lambda *_args, **_more: judged)
+    (tmp_path / "links.json").write_text("")
+    assert cli.main(["check", "--json", "--node-file", node_file(tmp_path)], runner()) == status
 
 
 @pytest.mark.parametrize(
