@@ -23,7 +23,6 @@ from .model import (
     FAIL,
     NOT_APPLICABLE,
     PASS,
-    SLOT_SOURCES,
     TOOL_ABSENT,
     TOOL_HUNG,
     TOOL_OK,
@@ -35,7 +34,7 @@ from .model import (
     to_float,
     to_int,
 )
-from .slot_names import natural
+from .slot_names import natural, source_rank
 
 EXCERPT_LIMIT = 2000
 GIB = 1 << 30
@@ -364,14 +363,8 @@ def _only_renamed(device: dict, accepted: tuple[str, dict] | None) -> bool:
         bool(same)
         and all(same)
         and slot.get("label") != label
-        and _rank(slot) > _rank({"source": card.get("slot_source")})
+        and source_rank(slot.get("source")) > source_rank(card.get("slot_source"))
     )
-
-
-def _rank(slot: dict) -> int:
-    """Return how little the source of a slot name is trusted."""
-    source = slot.get("source")
-    return SLOT_SOURCES.index(source) if source in SLOT_SOURCES else len(SLOT_SOURCES)
 
 
 def _silence(entry: dict) -> str:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from .model import SLOT_SOURCES
+from .slot_names import source_rank
 
 _IDENTITY = ("serial", "uuid", "model", "firmware_version")
 
@@ -54,11 +54,7 @@ def recall(observation: dict, record: dict | None, host: str) -> None:
 
 def _slot(told: dict, label: str, source: str | None) -> dict:
     """Return the recorded name where it is from a better source than what is told now."""
-
-    def rank(name: str | None) -> int:
-        return SLOT_SOURCES.index(name) if name in SLOT_SOURCES else len(SLOT_SOURCES)
-
-    if label is None or rank(told["source"]) <= rank(source):
+    if label is None or source_rank(told["source"]) <= source_rank(source):
         return told
     others = [{"label": told["label"], "source": told["source"]}] if told["label"] not in (None, label) else []
     others += [one for one in told["candidates"] if one["label"] != label]

@@ -51,6 +51,11 @@ def device_of(address: str) -> str:
     return address.rsplit(".", 1)[0]
 
 
+def source_rank(source: object) -> int:
+    """Return how little the source of a slot name is trusted: 0 for the declared map, the highest for none."""
+    return SLOT_SOURCES.index(source) if source in SLOT_SOURCES else len(SLOT_SOURCES)
+
+
 def name_slots(
     functions: Iterable,
     declared: dict | None,

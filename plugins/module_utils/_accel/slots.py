@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from . import pci
 from .model import to_int
 from .record import kind_of
-from .slot_names import declared_slots, device_of, natural
+from .slot_names import declared_slots, device_of, natural, source_rank
 
 SCHEMA = 1
 
@@ -73,14 +73,15 @@ def build_record(observation: dict, host: str, at: str, previous: dict | None = 
 
     ``observation`` has the shape of ``model.Observation``. A card that was recorded and is not seen any more
     stays with ``present: false``, its last identity and the reason as ``state``, until another card sits in its slot.
-    One that is seen elsewhere on the host is kept only there. A record of another host
-    (a cloned disk) is no record of this one.
+    One that is seen elsewhere on the host is kept only there. One that answers where it was, named by a lesser source
+    than before, keeps its name. A record of another host (a cloned disk) is no record of this one.
     """
     earlier = cards(previous) if previous and previous.get("host") == host else []
     shown = [_shown(host, device) for device in observation.get("devices", [])]
     silent = [_shown(host, entry, entry.get("state") or LOST) for entry in observation.get("unanswered", [])]
 
     pairs, earlier, _unused = _pair(earlier, shown)
+    _keep_names(pairs, shown)
     # A device without any identity where a card with one was known: its tool is gone or sick. Not proof of
     # another card, nor of the same one.
     for spot in list(shown):
@@ -144,6 +145,30 @@ def _shown(host: str, entry: dict, state: str | None = None) -> _Spot:
         "state": state,
     }
     return _Spot(host, slot.get("label") or None, card)
+
+
+def _keep_names(pairs: list[tuple[_Spot, _Spot]], shown: list[_Spot]) -> None:
+    """Give cards that stayed at their address the slot they had, where only a lesser source names it now.
+
+    The tool's full answer was damaged, and a form without the vendor's number made up for it: what the kernel calls
+    "7" is still SXM5. A name that was declared and is not any more is given up, and none is given to two places.
+    """
+    renamed = [
+        (before, now)
+        for before, now in pairs
+        if now.address
+        and now.address == before.address
+        and before.card.get("slot_source") != "declared"
+        and source_rank(now.card["slot_source"]) > source_rank(before.card.get("slot_source"))
+    ]
+    taken = {spot.slot for spot in shown if not any(spot is now for _unused, now in renamed)}
+    for before, now in renamed:
+        if before.slot in taken:
+            continue
+        told = [{"label": now.slot, "source": now.card["slot_source"]}] if now.slot not in (None, before.slot) else []
+        others = [one for one in now.card["candidates"] if one.get("label") != before.slot]
+        now.slot = before.slot
+        now.card.update(slot_source=before.card.get("slot_source"), candidates=[*told, *others])
 
 
 def _remember(spot: _Spot, before: _Spot) -> None:

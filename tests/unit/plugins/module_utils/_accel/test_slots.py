@@ -423,6 +423,50 @@ def test_a_card_that_never_had_an_identity_is_present():
     }
 
 
+def by_kernel(label, *args, **more):
+    """Return a device whose slot only the kernel names."""
+    one = device(None, *args, **more)
+    one["slot"] = {"label": label, "source": "sysfs", "candidates": []}
+    return one
+
+
+def test_a_card_that_stayed_keeps_the_better_name_of_its_slot():
+    """The tool answers only in a short form, without the vendor's number: the kernel calls SXM5 "7"."""
+    first = built(device("SXM5", A, "S1", "U1"), device("SXM6", B, "S2", "U2"))
+    now = built(by_kernel("7", A, "S1", "U1"), by_kernel("8", B, "S2", "U2"), previous=first)
+    assert told(now) == told(first)
+    assert now["slots"]["SXM5"][0]["candidates"] == [{"label": "7", "source": "sysfs"}]
+    assert now["slots"]["SXM5"][0]["slot_source"] == "vendor"
+    assert lines({"gpu-01": first}, {"gpu-01": now}) == []
+    # The name comes back as it was.
+    assert record.same(built(device("SXM5", A, "S1", "U1"), device("SXM6", B, "S2", "U2"), previous=now), first)
+
+
+@pytest.mark.parametrize(
+    ("now", "where"),
+    [
+        (by_kernel("7", C, "S1", "U1"), "7"),  # it was put elsewhere
+        (by_kernel("7", A, "S9", "U9"), "7"),  # it is another card
+        (device("SXM6", A, "S1", "U1"), "SXM6"),  # a source as good says otherwise
+    ],
+)
+def test_a_lesser_name_that_proves_nothing_is_believed(now, where):
+    found = built(now, previous=built(device("SXM5", A, "S1", "U1")))
+    assert [label for label, (card,) in found["slots"].items() if card["present"]] == [where]
+
+
+def test_a_better_name_is_not_given_to_two_places():
+    first = built(device("SXM5", A, "S1", "U1"))
+    now = built(by_kernel("7", A, "S1", "U1"), device("SXM5", B, "S2", "U2"), previous=first)
+    assert told(now) == {"7": [("S1", "U1", A, "ok")], "SXM5": [("S2", "U2", B, "ok")]}
+
+
+def test_a_name_that_is_not_declared_any_more_is_given_up():
+    first = device("GPU-1", A, "S1", "U1")
+    first["slot"]["source"] = "declared"
+    assert list(built(device("SXM5", A, "S1", "U1"), previous=built(first))["slots"]) == ["SXM5"]
+
+
 def test_the_record_of_another_host_is_no_past_of_this_one():
     assert told(built(BOTH[0], previous=built(*BOTH, host="gpu-99"))) == {"SXM1": [("S1", "U1", A, "ok")]}
 
