@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from ansible_collections.accel.cluster.plugins.module_utils._accel import judge
+from ansible_collections.accel.cluster.plugins.module_utils._accel import hints, judge
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import (
     FAIL,
     LAYERS,
@@ -611,7 +611,7 @@ class _Page:
         finding = self.findings[index]
         name = self.card_names.get((finding.get("host"), finding.get("subject")))
         message = _text(finding.get("message"))
-        return message.replace(name, card) if name else message
+        return hints.tidy(message.replace(name, card)) if name else message
 
     def _item(self, indexes: list[int], consequences: list[int], own_hint: bool) -> dict:
         finding = self.findings[indexes[0]]
