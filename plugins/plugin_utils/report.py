@@ -414,6 +414,9 @@ class _Page:
             for index, state in enumerate(self.states)
             if state == verdict and state != PASS and self.causes[index] is None
         ]
+        # What explains the most comes first, as in the findings below.
+        explained = Counter(cause for cause in self.causes if cause is not None)
+        roots.sort(key=lambda index: -explained[index])
         causes = []
         for index in roots[:HEAD_SHOWN]:
             finding = self.findings[index]
@@ -457,7 +460,7 @@ class _Page:
                 "hosts": hosts,
                 "cards": sum(len(host["slots"]) for host in hosts),
             }
-            for name, hosts in groups.items()
+            for name, hosts in sorted(groups.items(), key=lambda item: not item[0])  # those without a type last
         ]
 
     def _host(self, host: dict) -> dict:
