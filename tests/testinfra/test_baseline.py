@@ -44,7 +44,8 @@ def test_chronyd_leaves_the_clock_of_the_machine_alone(host) -> None:
     assert "-x" in host.check_output("pgrep -ax chronyd").split()
     # Nor did it ever, from the moment that its package was installed.
     said = host.check_output("journalctl --unit=chrony --output=cat").splitlines()
-    assert sum(line.startswith("chronyd version") for line in said) == said.count("Disabled control of system clock") > 0
+    starts = sum(line.startswith("chronyd version") for line in said)
+    assert starts == said.count("Disabled control of system clock") > 0
 
 
 def test_the_time_zone_is_set_without_telling_the_kernel(host) -> None:
