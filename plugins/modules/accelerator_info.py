@@ -209,7 +209,9 @@ count:
   type: int
   sample: 8
 bus_count:
-  description: Number of cards that the PCI bus shows.
+  description:
+    - Number of cards that the PCI bus shows.
+    - V(none) when the bus could not be read or shows no function at all, so that nobody could look. That is not 0.
   returned: always
   type: int
   sample: 8

@@ -194,6 +194,12 @@ def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
     return EXIT_UNKNOWN
 
 
+def _all_answered(observation: dict) -> int:
+    """Return the exit status of a look at the cards: that two numbers are both not known makes them not equal."""
+    count = observation["count"]
+    return EXIT_OK if count is not None and count == observation["bus_count"] else EXIT_UNKNOWN
+
+
 def _run(argv: list[str] | None, runner: Runner) -> int:
     parser = _Parser(prog="accelctl", description="What this node knows of its accelerator cards.")
     parser.add_argument("command", choices=["devices", "slots", "check"])
@@ -214,7 +220,7 @@ def _run(argv: list[str] | None, runner: Runner) -> int:
     observation = observe(node, options.timeout, runner)
     if options.command == "devices":
         say(json.dumps(observation, indent=2, sort_keys=True) if options.json else show_devices(observation))
-        return EXIT_OK if observation["count"] == observation["bus_count"] else EXIT_UNKNOWN
+        return _all_answered(observation)
     if options.command == "slots":
         try:
             # The record on the node still knows the serial of a card that is lost now.
@@ -225,7 +231,7 @@ def _run(argv: list[str] | None, runner: Runner) -> int:
             return EXIT_UNKNOWN
         body = slots.build_record(observation, node["host"], record.now_utc(), known)
         say(json.dumps(body, indent=2, sort_keys=True) if options.json else show_devices(observation))
-        return EXIT_OK if observation["count"] == observation["bus_count"] else EXIT_UNKNOWN
+        return _all_answered(observation)
     findings, trouble = check(node, observation, options.keep)
     status = exit_status(findings)
     if trouble:

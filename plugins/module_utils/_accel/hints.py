@@ -199,8 +199,8 @@ CAUSES = {
     ),
     "device.count.lost": _cause(
         FAIL,
-        "{observed} of {expected} cards answer; on the bus but lost: {cards}",
-        "{expected} 张加速卡中有 {observed} 张应答；在总线上但已掉卡：{cards}",
+        "{answered} of {expected} cards answer; on the bus but lost: {cards}",
+        "{expected} 张加速卡中有 {answered} 张应答；在总线上但已掉卡：{cards}",
         "Drain the node and look in the kernel log for the first error of this address (NVIDIA: Xid 79, fallen off "
         "the bus). Power-cycle the node; if the card is lost again, reseat it, then change slots with a good card "
         "to tell card from slot, and replace what is bad. The finding device.slot names the serial that was "
@@ -218,6 +218,35 @@ CAUSES = {
         "node.",
         "该卡在 PCI 总线上已不可见，空槽位见 device.slot。检查供电线与插接、转接卡或基板，以及 BIOS 设置（槽位禁用、"
         "通道拆分、4G 以上 MMIO 空间），然后冷启动节点。",
+    ),
+    "device.count.bus_unreadable": _cause(
+        UNKNOWN,
+        "the PCI bus could not be read, so nobody counted the cards there{answer}",
+        "无法读取 PCI 总线，因此没有清点总线上的加速卡{answer}",
+        "ls /sys/bus/pci/devices shows nothing, or files there can't be read: /sys is not mounted, a container or a "
+        "service hides it, or a security module forbids it. Every machine with cards has bridges at least. Mount it "
+        "and verify again; until then a card that does not answer is not proven to be missing.",
+        "ls /sys/bus/pci/devices 没有任何内容，或其中的文件不可读：/sys 未挂载、被容器或服务隐藏，或被安全模块禁止访问"
+        "。装有加速卡的机器至少能看到网桥。请挂载后重新验收；在此之前，不能认定没有应答的卡已缺失。",
+    ),
+    "device.count.bus_short": _cause(
+        UNKNOWN,
+        "{observed} cards are on the bus, but {answered} answer: not all of the bus could be seen",
+        "总线上只看到 {observed} 张加速卡，却有 {answered} 张应答：总线未能完整读取",
+        "Compare the addresses of the vendor tool with ls /sys/bus/pci/devices: a part of the tree is not mounted or "
+        "hidden, or the tool answers for another machine (a wrapper, a copy). Verify again when both show the "
+        "same cards.",
+        "将厂商工具给出的地址与 ls /sys/bus/pci/devices 对比：可能是 /sys 的一部分未挂载或被隐藏，也可能是工具在替另一"
+        "台机器作答（包装脚本、副本）。两者一致后重新验收。",
+    ),
+    "device.count.no_bus": _cause(
+        UNKNOWN,
+        "no cards are declared, and {host} has no PCI bus that could be read to see whether there are any",
+        "未声明加速卡，且 {host} 没有可读的 PCI 总线，无法确认是否确实没有",
+        "No fault of a container or of a virtual machine without PCI. On any other host see why /sys/bus/pci/devices "
+        "shows nothing.",
+        "对容器或没有 PCI 的虚拟机而言并非故障；其他主机请检查 /sys/bus/pci/devices 为何没有内容。",
+        severity=WARNING,
     ),
     "device.count.not_reported": _cause(
         FAIL,

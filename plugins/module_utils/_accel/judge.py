@@ -78,6 +78,9 @@ _WORDS = {
         "empty": "nothing",
         "anonymous": "the card tells neither serial nor UUID",
         "nowhere": "{0} answers, but nothing tells in which slot it sits",
+        "no_bus": "the PCI bus could not be read",
+        "answer": " ({0} of {1} answer)",
+        "some": "an unknown number",
     },
     "zh": {
         "slot": "槽位 {0}",
@@ -106,6 +109,9 @@ _WORDS = {
         "empty": "无",
         "anonymous": "该卡既无序列号也无 UUID",
         "nowhere": "{0} 有应答，但没有任何来源给出其槽位",
+        "no_bus": "无法读取 PCI 总线",
+        "answer": "（声明的 {1} 张中有 {0} 张应答）",
+        "some": "若干",
     },
 }
 
@@ -515,9 +521,10 @@ class _HostJudge:
 
     def findings(self) -> list[dict]:
         bus, count = self.state.bus_count, self.state.count
-        if has_no_accelerators(self.declared) and bus is not None:
-            seen = max(bus, count or 0)
-            self.add("device.count.surplus" if seen else "device.count.ok", expected=0, observed=seen)
+        if has_no_accelerators(self.declared) and "bus_count" in self.observation:
+            seen = max(bus or 0, count or 0)
+            cause = "surplus" if seen else "no_bus" if bus is None else "ok"
+            self.add(f"device.count.{cause}", expected=0, observed=None if cause == "no_bus" else seen)
             return self.found
         self._driver()
         self._query()
@@ -541,6 +548,8 @@ class _HostJudge:
             # What a tool said stands beside its command already.
             if not any(one["excerpt"] and str(error).strip().endswith(one["excerpt"]) for one in shown):
                 shown.append({"command": "", "excerpt": excerpt(error)})
+        if self.state.bus_count is None:
+            shown.append({"command": "/sys/bus/pci/devices", "excerpt": "nothing can be read there"})
         return shown
 
     def _names(self, cards: Iterable[_Card]) -> str:
@@ -589,12 +598,20 @@ class _HostJudge:
         lost = [card for card in self.cards if card.state == "lost"]
         silent = [card for card in self.cards if card.state not in ("ok", "lost", "hung")]
         answered = count if count is not None else sum(card.state == "ok" for card in self.cards)
+        # Without the bus nobody knows whom to ask: that none was asked is not that none answers.
+        told = None if count is None and bus is None else answered
         values: dict = {"evidence": self._evidence(), "expected": declared}
         blocker = "device.driver" if self.state.driver_blocks else "device.query"
 
         if lost:
             values["expected"] = declared or there
-            self.add("device.count.lost", observed=answered, cards=self._names(lost), **values)
+            some = self.say["some"] if told is None else told
+            self.add("device.count.lost", observed=told, answered=some, cards=self._names(lost), **values)
+        elif bus is None and (count or 0) <= (declared or count or 0):
+            answer = self.say["answer"].format(told, declared) if declared and told is not None else ""
+            self.add("device.count.bus_unreadable", observed=told, answer=answer, **values)
+        elif bus is not None and bus < (count or 0):
+            self.add("device.count.bus_short", observed=bus, answered=count, **values)
         elif declared and there is not None and bus is not None and there < declared:
             # What isn't even on the bus is missing whatever the tool says.
             self.add("device.count.missing", observed=there, **values)
@@ -807,7 +824,7 @@ def judge_slots(
             continue
         if not cards_of(observation) and _whole(observation.get("bus_count")) is None:
             # Nobody looked at the bus: no slot is empty for that.
-            found.append(finding("device.slot.unknown", host, detail=words(language)["not_told"], **common))
+            found.append(finding("device.slot.unknown", host, detail=words(language)["no_bus"], **common))
             continue
         try:
             record = records.get(host) or slots.build_record(observation, host, moment, usable.get(host))
@@ -828,8 +845,18 @@ def judge_slots(
         if accepted and seen:
             judge = _SlotJudge(host, accepted, seen, differences[host], moment, language)
             state = state_of(looked_at[host], _dict(declared.get(host)))
-            found += judge.findings(cards_of(looked_at[host], language), state)
+            cards = cards_of(looked_at[host], language)
+            if state.bus_count is None:
+                cards += _unseen(differences[host])
+            found += judge.findings(cards, state)
     return found
+
+
+def _unseen(differences: dict) -> list[_Card]:
+    """Return the accepted cards that do not answer where nobody could look at the bus: silent, not taken out."""
+    missed = [event for event in differences["missing"] if event["reason"] in (slots.GONE, slots.NOT_SEEN)]
+    labels = dict.fromkeys(event["from_slot"] for event in missed if event["from_slot"] is not None)
+    return [_Card(address=None, label=label, state="not_reported") for label in labels]
 
 
 class _SlotJudge:

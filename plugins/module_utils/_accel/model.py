@@ -133,14 +133,15 @@ class Observation:
     """What a host shows: the return value of ``accelerator_info``.
 
     ``count`` is the number of physical devices the vendor tools answered for (None when they
-    could not tell), ``bus_count`` what PCI shows, ``unanswered`` the devices on the bus that did
-    not answer: ``{"pci_address", "vendor", "pci_id", "state": "lost" | "not_reported", "reason",
+    could not tell), ``bus_count`` what PCI shows (None when the bus could not be read, which is
+    not 0), ``unanswered`` the devices on the bus that did not answer:
+    ``{"pci_address", "vendor", "pci_id", "state": "lost" | "not_reported", "reason",
     "model", "serial", "uuid", "firmware_version", "slot": SlotName, "link": Link, "numa_node", "last"}``.
     """
 
     devices: list[Device] = field(default_factory=list)
     count: int | None = None
-    bus_count: int = 0
+    bus_count: int | None = None
     logical_count: int | None = None
     unanswered: list[dict] = field(default_factory=list)
     tools: list[Tool] = field(default_factory=list)

@@ -51,12 +51,16 @@ def observe(
         return name if name in wanted and registry.VENDORS[name].owns(function) else None
 
     owned: dict[str, list[pci.Function]] = {name: [] for name in wanted}
-    for function in pci.functions(runner, root, detailed=lambda one: owner(one) is not None):
+    shown = pci.functions(runner, root, detailed=lambda one: owner(one) is not None)
+    for function in shown:
         its_owner = owner(function)
         if its_owner:
             owned[its_owner].append(function)
     functions = [function for own in owned.values() for function in own]
-    observation.bus_count = len({pci.normalise_device(function.address) for function in functions})
+    # Every machine has bridges at least. A bus without any function (not mounted, hidden in a container), and a
+    # function that does not tell whose it is, were not looked at: that is no number of cards, least of all 0.
+    if shown and all(function.vendor for function in shown):
+        observation.bus_count = len({pci.normalise_device(function.address) for function in functions})
 
     vendor_labels: dict[str, str | None] = {}
     counts: list[int | None] = []

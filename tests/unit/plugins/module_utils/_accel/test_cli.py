@@ -66,6 +66,17 @@ def test_cards_without_a_tool_are_listed_and_are_no_pass(tmp_path, capsys) -> No
     assert verdicts["device.count"] != "pass"
 
 
+@pytest.mark.parametrize(
+    ("count", "bus", "status"),
+    [(8, 8, 0), (0, 0, 0), (7, 8, 3), (8, 7, 3), (8, None, 3), (None, 8, 3), (None, None, 3)],
+)
+@pytest.mark.parametrize("command", ["devices", "slots"])
+def test_devices_is_ok_only_where_tool_and_bus_told_the_same_number(tmp_path, monkeypatch, command, count, bus, status):
+    observation = {"devices": [], "unanswered": [], "tools": [], "errors": [], "count": count, "bus_count": bus}
+    monkeypatch.setattr(cli, "observe", lambda *_arguments: observation)
+    assert cli.main([command, "--node-file", node_file(tmp_path)], runner()) == status
+
+
 def test_devices_needs_no_declaration(capsys) -> None:
     assert cli.main(["devices", "--json", "--node-file", "/nonexistent"], runner("0000:18:00.0")) == 3
     assert json.loads(capsys.readouterr().out)["bus_count"] == 1

@@ -384,7 +384,89 @@ def test_one_lost_card_of_which_the_tool_tells_no_more_than_that():
     assert told["device.health", "SXM1"] == BLOCKED_BY_QUERY
 
 
+@pytest.mark.parametrize("change", ["none", "absent"])
+def test_a_bus_that_nobody_could_read_is_no_pass(change):
+    observation = seen.healthy()
+    if change == "none":
+        observation["bus_count"] = None
+    else:
+        del observation["bus_count"]
+    found = devices(observation)
+    assert turned(devices(seen.healthy()), found) == {("device.count", "gpu-01"): ("unknown", "bus_unreadable", None)}
+    told = one(found, "device.count")
+    assert (told["severity"], told["expected"], told["observed"]) == ("critical", 8, 8)
+    assert told["message"] == "the PCI bus could not be read, so nobody counted the cards there (8 of 8 answer)"
+    assert {"command": "/sys/bus/pci/devices", "excerpt": "nothing can be read there"} in told["evidence"]
+    assert judge.verdict(found) == "unknown"
+
+
+@pytest.mark.parametrize("bus", [0, 1, 7])
+def test_a_bus_that_shows_less_than_what_answers_is_no_pass(bus):
+    observation = {**seen.healthy(), "bus_count": bus}
+    found = devices(observation)
+    assert turned(devices(seen.healthy()), found) == {("device.count", "gpu-01"): ("unknown", "bus_short", None)}
+    told = one(found, "device.count")
+    assert (told["severity"], told["expected"], told["observed"]) == ("critical", 8, bus)
+    assert told["message"] == f"{bus} cards are on the bus, but 8 answer: not all of the bus could be seen"
+
+
+def test_a_bus_that_shows_less_than_what_answers_proves_no_card_missing():
+    observation = {**without(6), "bus_count": 5}
+    assert one(devices(observation), "device.count")["hint"] == "device.count.bus_short"
+
+
+def test_more_cards_than_declared_are_too_many_whatever_the_bus():
+    observation = {**seen.healthy(), "bus_count": None}
+    count = one(devices(observation, {"cluster_accelerator_count": "7"}), "device.count")
+    assert (count["hint"], count["observed"]) == ("device.count.surplus", 8)
+
+
+def test_a_lost_card_on_a_bus_that_nobody_could_read():
+    """The tool speaks of one card only, and without the bus no other can be asked for: their number is not 0."""
+    observation = silent_host(seen.healthy(), state="failed", rc=15)
+    observation.update(bus_count=None, devices=[], unanswered=[{**observation["unanswered"][6], "state": "lost"}])
+    found = devices(observation)
+    count = one(found, "device.count")
+    assert (count["hint"], count["expected"], count["observed"]) == ("device.count.lost", 8, None)
+    assert count["message"] == "an unknown number of 8 cards answer; on the bus but lost: 0000:ba:00.0 (slot SXM5)"
+    assert one(found, "device.query")["verdict"] == "unknown"
+    slots_found = slot_findings(observation)
+    assert {f["verdict"] for f in slots_found} == {"unknown"}
+    assert state(slots_found) == {
+        ("device.slot", slot): BLOCKED_BY_COUNT if slot == "SXM5" else BLOCKED_BY_QUERY for slot in SLOTS
+    }
+    other = one(slots_found, "device.slot", "SXM1")
+    assert other["message"].endswith("accepted there: serial 165040100002") and other["expected"] == "165040100002"
+
+
+def test_no_slot_is_empty_where_nobody_could_look():
+    observation = {**without(6), "bus_count": None}
+    found = slot_findings(observation)
+    assert turned(slot_findings(seen.healthy()), found) == {("device.slot", "SXM5"): BLOCKED_BY_COUNT}
+    # What is seen is told all the same: the card that is not missed at its place moved.
+    observation["devices"][5]["slot"] = {"label": "SXM5", "source": "vendor", "candidates": []}
+    observation["devices"][5]["pci_address"] = ADDRESSES[6]
+    assert one(slot_findings(observation), "device.slot", "SXM5")["hint"] == "device.slot.moved"
+
+
+def test_a_host_of_which_nothing_was_seen_has_one_slot_finding():
+    observation = {**without(*range(8)), "count": None, "bus_count": None}
+    (found,) = slot_findings(observation)
+    assert (found["hint"], found["subject"]) == ("device.slot.unknown", "gpu-01")
+    assert "the PCI bus could not be read" in found["message"]
+
+
 NO_CARDS = {"cluster_accelerator_count": "0", "cluster_accelerator_vendor": ""}
+
+
+def test_a_host_without_cards_and_without_a_bus_is_a_warning():
+    """A container or a small virtual machine shows no bus at all: no reason to fail a run, and no proof either."""
+    nothing = {"devices": [], "count": None, "bus_count": None, "unanswered": [], "tools": [], "errors": []}
+    found = devices(nothing, NO_CARDS)
+    assert state(found) == {("device.count", "gpu-01"): ("unknown", "no_bus", None)}
+    assert found[0]["severity"] == "warning"
+    assert judge.judge_slots({}, {}, {"ctl-01": nothing}, {"ctl-01": NO_CARDS}, now=NOW) == []
+    assert state(devices({**nothing, "count": 2}, NO_CARDS)) == {("device.count", "gpu-01"): ("fail", "surplus", None)}
 
 
 def test_a_host_without_cards_gets_one_finding():
@@ -490,7 +572,7 @@ def test_memory_within_the_tolerance_and_models_in_another_spelling():
     assert one(devices(altered("model", "nvidia  H100 80GB HBM3")), "device.model", "SXM5")["verdict"] == "pass"
 
 
-@pytest.mark.parametrize("key", ["bus_count", "unanswered", "errors", "drivers", "tools"])
+@pytest.mark.parametrize("key", ["unanswered", "errors", "drivers", "tools"])
 def test_what_an_observation_may_lack(key):
     """The count and the devices were told: these keys only say more where something is wrong."""
     observation = seen.healthy()
@@ -1022,8 +1104,11 @@ def everything(language):
         seen.replaced(seen.healthy(), 6),
         altered("firmware_version", "1"),
         altered("pci_address", "somewhere"),
+        {**seen.healthy(), "bus_count": None},
+        {**seen.healthy(), "bus_count": 7},
+        {**seen.card_lost(seen.healthy()), "bus_count": None, "count": None},
     ]
-    found = []
+    found = devices({"bus_count": None}, NO_CARDS, language=language)
     for observation in observations:
         found += devices(observation, language=language)
         found += slot_findings(observation, language=language)

@@ -111,6 +111,33 @@ def test_card_lost(bus):
     )
 
 
+def emptied(tree):
+    """Return the tree without a bus, as a container shows it whose /sys is not mounted."""
+    (tree.root / "devices").rename(tree.root / "elsewhere")
+    (tree.root / "devices").mkdir()
+    return tree
+
+
+def test_a_bus_that_is_not_mounted_passes_nothing(bus):
+    baseline = slots.build_record(observed(bus, HEALTHY, LOADED), "gpu-01", NOW)
+    observation = observed(emptied(bus), HEALTHY, LOADED)
+    assert (observation["count"], observation["bus_count"]) == (3, None)
+    found = judge.judge_devices("gpu-01", observation, DECLARED, now=NOW)
+    told = {f["check"]: f["hint"] for f in found if f["subject"] == "gpu-01"}
+    assert told["device.count"] == "device.count.bus_unreadable"
+    judged = judge.judge_slots({"gpu-01": baseline}, {}, {"gpu-01": observation}, {"gpu-01": DECLARED}, now=NOW)
+    assert {f["hint"] for f in judged} == {"device.slot.ok"}
+
+
+def test_a_card_lost_where_the_bus_is_not_mounted_empties_no_slot(bus):
+    baseline = slots.build_record(observed(bus, HEALTHY, LOADED), "gpu-01", NOW)
+    observation = observed(emptied(bus), {ALL: (2, LOST, "")}, LOADED)
+    found = judge.judge_devices("gpu-01", observation, DECLARED, now=NOW)
+    assert "0 of 3" not in "".join(f["message"] for f in found)
+    judged = judge.judge_slots({"gpu-01": baseline}, {}, {"gpu-01": observation}, {"gpu-01": DECLARED}, now=NOW)
+    assert {f["verdict"] for f in judged} == {"unknown"} and len(judged) == 3
+
+
 def test_card_hung(bus):
     answers = {
         ALL: HANG,
