@@ -146,6 +146,10 @@ CAUSES = {
         "昇腾返回 -8020：找出占用者（fuser -v /dev/davinci*、正在运行的容器），待其结束后重新验收，或在持有设备的环"
         "境中验收。",
     ),
+    "device.driver.blocked": _blocked(
+        "the driver of the declared vendor could not be judged: the cards are another vendor's",
+        "无法判定所声明厂商的驱动：加速卡属于其他厂商",
+    ),
     "device.driver.unknown": _cause(
         UNKNOWN,
         "nothing answered for the driver: neither the kernel nor a vendor tool told its state",
@@ -190,9 +194,7 @@ CAUSES = {
         "bus.",
         "安装与所声明驱动版本配套的管理工具；缺少它就只能在总线上数卡，无法判断状态。",
     ),
-    "device.query.blocked": _blocked(
-        "the cards could not be queried, because the driver does not work", "驱动不可用，无法查询加速卡"
-    ),
+    "device.query.blocked": _blocked("the cards could not be queried, because {reason}", "{reason}，无法查询加速卡"),
     # ------------------------------------------------------------------ count
     "device.count.ok": _cause(
         PASS, "{observed} of {expected} cards answer", "{expected} 张加速卡中有 {observed} 张应答"
@@ -285,12 +287,23 @@ CAUSES = {
         "若卡正确，请将工具输出的型号原样加入 cluster_accelerator_models；否则该节点插错了卡，应更换：混插会使整个作"
         "业降到最慢的卡。",
     ),
+    "device.model.other_vendor": _cause(
+        FAIL,
+        "{card} is a card of {observed}, declared is the vendor {expected}",
+        "{card} 是 {observed} 的卡，声明的厂商为 {expected}",
+        "If the card is right, correct cluster_accelerator_vendor and with it models, memory, link and driver version "
+        "of the node type. If not, the node is in the wrong group or has a wrong card. A node type has one vendor: a "
+        "second one's cards fail here one by one, and are not told again as cards too many.",
+        "若卡正确，请修正 cluster_accelerator_vendor，并一并修正该节点类型的型号、显存、链路与驱动版本；否则是该节点分"
+        "错了组，或插错了卡。一个节点类型只有一个厂商：其他厂商的卡在此逐张报告，不再计为多余的卡。",
+    ),
     "device.model.unknown": _cause(
         UNKNOWN,
         "the model of {card} could not be judged: {detail}",
         "无法判定 {card} 的型号：{detail}",
-        "See the tool's raw answer on the host. Declared models must be a list of names.",
-        "在主机上查看工具的原始输出。声明的型号必须是名称列表。",
+        "See the tool's raw answer on the host. Declared models must be a list of names, and the declared vendor one "
+        "that the collection knows.",
+        "在主机上查看工具的原始输出。声明的型号必须是名称列表，声明的厂商必须是本集合支持的厂商。",
     ),
     "device.model.undeclared": _cause(
         NOT_APPLICABLE,
@@ -549,7 +562,7 @@ CAUSES = {
         "检查驱动是否已加载（device.driver），以及该主机的变量能否正常展开。",
     ),
     "device.driver_version.blocked": _blocked(
-        "no card of {host} answered with its driver version", "{host} 没有任何卡给出驱动版本"
+        "no card of {host} that is declared told its driver version", "{host} 没有任何所声明的卡给出驱动版本"
     ),
     "device.driver_version.not_applicable": _cause(NOT_APPLICABLE, "{host} has no accelerators", "{host} 没有加速卡"),
     # ------------------------------------------------------------------ baseline

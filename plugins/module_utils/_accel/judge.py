@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
-from . import hints, slots
+from . import hints, registry, slots
 from .model import (
     FAIL,
     NOT_APPLICABLE,
@@ -63,6 +63,9 @@ _WORDS = {
         "not_told": "nothing told it",
         "no_number": "{0} is {1!r}, no number",
         "no_list": "{0} is {1!r}, no list of names",
+        "no_vendor": "{0} is {1!r}, none of {2}",
+        "no_driver": "the driver does not work",
+        "strange": "they are another vendor's",
         "no_link": "neither width nor maximum could be read",
         "no_speed": "its speed or its maximum could not be read",
         "candidates": "; sources disagree or are not unique: {0}",
@@ -94,6 +97,9 @@ _WORDS = {
         "not_told": "没有任何来源给出",
         "no_number": "{0} 的值 {1!r} 不是数字",
         "no_list": "{0} 的值 {1!r} 不是名称列表",
+        "no_vendor": "{0} 的值 {1!r} 不是 {2} 之一",
+        "no_driver": "驱动不可用",
+        "strange": "加速卡属于其他厂商",
         "no_link": "无法读取当前宽度或最大宽度",
         "no_speed": "无法读取当前速率或最大速率",
         "candidates": "；来源不一致或不唯一：{0}",
@@ -280,6 +286,7 @@ class _Card:
     label: str | None
     device: dict = field(default_factory=dict)
     link: dict = field(default_factory=dict)
+    vendor: str = ""
     state: str = "ok"  # ok | lost | hung | not_reported
     name: str = ""
     subject: str = ""
@@ -390,16 +397,31 @@ def _card(device: dict, entry: dict, state: str, language: str) -> _Card:
         label=str(label) if label else None,
         device=device,
         link=link,
+        vendor=_vendor_word(device) or _vendor_word(entry),
         state=state,
         name=name_card(language, address, label, serial, uuid),
     )
+
+
+def _vendor_word(thing: dict) -> str:
+    return str(thing.get("vendor") or "").strip().lower()
+
+
+def declared_vendor(declared: dict) -> tuple[str, bool]:
+    """Return the declared vendor and whether it is usable; "" when none is declared, or it is no vendor's name."""
+    raw = declared.get("cluster_accelerator_vendor")
+    if raw is None or raw == "":
+        return "", True
+    word = raw.strip().lower() if isinstance(raw, str) else ""
+    return (word, True) if word in registry.VENDORS else ("", False)
 
 
 @dataclass
 class HostState:
     """What the tools of one host could tell at all; each is the cause, without its check.
 
-    ``blocker`` is the check that keeps unanswered cards from being judged, None when there is none.
+    ``blocker`` is the check that keeps unanswered cards from being judged, None when there is none. ``vendor`` is
+    the declared one, "" where none can be held against; ``strange`` tells that all cards are of another vendor.
     """
 
     driver: str
@@ -408,6 +430,12 @@ class HostState:
     bus_count: int | None
     tools: list[dict]
     drivers: list[dict]
+    vendor: str = ""
+    strange: bool = False
+
+    def is_stranger(self, card: _Card) -> bool:
+        """Tell whether a card is of another vendor than the declared one."""
+        return bool(self.vendor and card.vendor and card.vendor != self.vendor)
 
     @property
     def driver_blocks(self) -> bool:
@@ -421,30 +449,43 @@ class HostState:
             return "device.count"
         if card.state == "hung":
             return "device.query"
+        if self.is_stranger(card):
+            return "device.model"
         if self.driver_blocks:
             return "device.driver"
         return "device.count" if self.query == "ok" else "device.query"
 
 
 def state_of(observation: object, declared: dict) -> HostState:
-    """Tell whether driver and tool of a host answered, and if not, why."""
+    """Tell whether driver and tool of a host answered, and if not, why.
+
+    Tools and drivers of another vendor than the declared one count only where all cards are that vendor's: what is
+    there is judged, and ``device.model`` tells that it is not what was declared.
+    """
     observation = _dict(observation)
-    vendor = str(declared.get("cluster_accelerator_vendor") or "").lower()
+    vendor, _usable = declared_vendor(declared)
+    cards = cards_of(observation)
+    strangers = [card for card in cards if vendor and card.vendor not in ("", vendor)]
+    strange = bool(cards) and len(strangers) == len(cards)
 
     def of_vendor(things: list[dict]) -> list[dict]:
-        own = [one for one in things if str(one.get("vendor") or "").lower() == vendor]
-        return own or things
+        return things if strange or not vendor else [one for one in things if _vendor_word(one) in ("", vendor)]
 
     tools = of_vendor(_dicts(observation.get("tools")))
     drivers = of_vendor(_dicts(observation.get("drivers")))
     count = _whole(observation.get("count"))
+    if count is None and strangers and any(tool.get("state") == TOOL_OK for tool in tools):
+        # That the tool of another vendor told no number takes nothing from the one that did.
+        count = sum(card.state == "ok" for card in cards)
     return HostState(
         driver=_driver_cause(tools, drivers, count),
-        query=_query_cause(tools, _dicts(observation.get("unanswered")), count),
+        query=_query_cause(tools, of_vendor(_dicts(observation.get("unanswered"))), count),
         count=count,
         bus_count=_whole(observation.get("bus_count")),
         tools=tools,
         drivers=drivers,
+        vendor=vendor,
+        strange=strange,
     )
 
 
@@ -559,6 +600,9 @@ class _HostJudge:
 
     def _driver(self) -> None:
         cause, drivers = self.state.driver, self.state.drivers
+        if self.state.strange and cause != "ok":
+            self.add("device.driver.blocked", evidence=self._evidence(), blocked_by="device.model")
+            return
         kernel = [str(one["kernel_version"]) for one in drivers if one.get("kernel_version")]
         library = [str(one["library_version"]) for one in drivers if one.get("library_version")]
         version = self.say["comma"].join(kernel)
@@ -575,10 +619,13 @@ class _HostJudge:
     def _query(self) -> None:
         names = [str(tool["name"]) for tool in self.state.tools if tool.get("name")]
         tool = self.say["comma"].join(names)
-        if self.state.driver_blocks:
-            self.add("device.query.blocked", evidence=self._evidence(), blocked_by="device.driver")
-            return
         cause = self.state.query
+        if self.state.strange and (self.state.driver_blocks or cause != "ok"):
+            self._query_blocked("device.model", self.say["strange"])
+            return
+        if self.state.driver_blocks:
+            self._query_blocked("device.driver", self.say["no_driver"])
+            return
         if cause in ("ok", "failed"):
             tool = self.say["aside"].format(tool) if tool else ""
         hung = [card for card in self.cards if card.state not in ("ok", "lost")]
@@ -589,6 +636,9 @@ class _HostJudge:
             cards=self.say["list"].format(self._names(hung)) if hung and cause == "hung" else "",
         )
 
+    def _query_blocked(self, blocker: str, reason: str) -> None:
+        self.add("device.query.blocked", evidence=self._evidence(), blocked_by=blocker, reason=reason)
+
     def _count(self) -> None:
         count, bus = self.state.count, self.state.bus_count
         raw = self.declared.get("cluster_accelerator_count")
@@ -596,12 +646,20 @@ class _HostJudge:
         declared = declared if declared and declared > 0 else None
         there = None if count is None and bus is None else max(count or 0, bus or 0)
         lost = [card for card in self.cards if card.state == "lost"]
-        silent = [card for card in self.cards if card.state not in ("ok", "lost", "hung")]
+        strangers = [card for card in self.cards if self.state.is_stranger(card)]
+        silent = [card for card in self.cards if card.state not in ("ok", "lost", "hung") and card not in strangers]
         answered = count if count is not None else sum(card.state == "ok" for card in self.cards)
         # Without the bus nobody knows whom to ask: that none was asked is not that none answers.
         told = None if count is None and bus is None else answered
         values: dict = {"evidence": self._evidence(), "expected": declared}
         blocker = "device.driver" if self.state.driver_blocks else "device.query"
+        if self.state.strange:
+            blocker = "device.model"
+        if declared and there is not None and there > declared and not self.state.strange:
+            # Each card of another vendor is told by device.model; those that they make too many are not told again.
+            excess = min(len(strangers), there - declared)
+            there -= excess
+            answered -= min(excess, sum(card.state == "ok" for card in strangers))
 
         if lost:
             values["expected"] = declared or there
@@ -636,7 +694,18 @@ class _HostJudge:
         declared = [declared] if isinstance(declared, str) and declared else declared
         seen = card.device.get("model")
         seen = " ".join(seen.split()) if isinstance(seen, str) else None
-        if not declared and declared in (None, "", [], ()):
+        if not declared_vendor(self.declared)[1]:
+            name = "cluster_accelerator_vendor"
+            known = self.say["comma"].join(registry.VENDORS)
+            detail = self.say["no_vendor"].format(name, self.declared.get(name), known)
+            self.add("device.model.unknown", card, observed=seen, detail=detail)
+        elif self.state.is_stranger(card):
+            values: dict = {"expected": self.state.vendor, "observed": card.vendor}
+            self.add("device.model.other_vendor", card, evidence=self._evidence(), **values)
+        elif self.state.vendor and not card.vendor and not blocker:
+            values = {"expected": self.state.vendor, "detail": self.say["not_told"]}
+            self.add("device.model.unknown", card, evidence=self._evidence(), **values)
+        elif not declared and declared in (None, "", [], ()):
             self.add("device.model.undeclared", card, observed=seen)
         elif blocker:
             self._blocked("device.model", card, blocker)
@@ -652,8 +721,12 @@ class _HostJudge:
             values = {"expected": list(declared), "names": self.say["comma"].join(declared)}
             self.add("device.model.other", card, observed=seen, evidence=self._evidence(), **values)
 
+    def _of_product(self, card: _Card, name: str) -> tuple[float | None, bool]:
+        """Return a number that is declared of the product, as ``_number``; it holds for no other vendor's card."""
+        return (None, True) if self.state.is_stranger(card) else _number(self.declared, name)
+
     def _memory(self, card: _Card, blocker: str | None) -> None:
-        declared, usable = _number(self.declared, "cluster_accelerator_memory_gib")
+        declared, usable = self._of_product(card, "cluster_accelerator_memory_gib")
         tolerance, tolerable = _number(self.declared, "cluster_tolerance_memory_percent")
         if "cluster_tolerance_memory_percent" not in self.declared:
             tolerance = 10.0
@@ -702,7 +775,7 @@ class _HostJudge:
     def _link_width(self, card: _Card, blocker: str | None) -> None:
         link, name = card.link, "cluster_accelerator_link_width"
         width, best = to_int(link.get("width")), to_int(link.get("max_width"))
-        declared, usable = _number(self.declared, name)
+        declared, usable = self._of_product(card, name)
         hop = link.get("limited_by")
         values: dict = {
             "evidence": self._link_evidence(card),
@@ -736,7 +809,7 @@ class _HostJudge:
         link, name = card.link, "cluster_accelerator_link_speed_gts"
         speed, best = _finite(link.get("speed_gts")), _finite(link.get("max_speed_gts"))
         width, widest = to_int(link.get("width")), to_int(link.get("max_width"))
-        declared, usable = _number(self.declared, name)
+        declared, usable = self._of_product(card, name)
         hop = link.get("limited_by")
         reading = self._reading(card)
         values: dict = {"expected": best, "evidence": self._link_evidence(card)}
@@ -1001,12 +1074,16 @@ def _identities(entries: list[dict]) -> object:
 
 
 def driver_versions(observation: object, declared: dict) -> list[str]:
-    """Return the driver versions that a host shows; the kernel's word counts before that of the tools."""
+    """Return the driver versions that a host shows; the kernel's word counts before that of the tools.
+
+    Those of another vendor than the declared one say nothing of its driver.
+    """
     state = state_of(observation, declared)
+    if state.strange:
+        return []
     kernel = {str(one["kernel_version"]) for one in state.drivers if one.get("kernel_version")}
-    told = {
-        str(one["driver_version"]) for one in _dicts(_dict(observation).get("devices")) if one.get("driver_version")
-    }
+    own = [card.device for card in cards_of(observation) if not state.is_stranger(card)]
+    told = {str(device["driver_version"]) for device in own if device.get("driver_version")}
     return sorted(kernel or told, key=natural)
 
 
@@ -1056,6 +1133,7 @@ def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, lan
         if not versions:
             state = state_of(about["observation"], declared)
             blocker = "device.driver" if state.driver_blocks else "device.query" if state.query != "ok" else None
+            blocker = "device.model" if state.strange else blocker
             cause = "blocked" if blocker else "unknown"
             common.update(expected=wanted or None, detail=say["not_told"], blocked_by=blocker)
             found.append(finding(f"device.driver_version.{cause}", host, **common))

@@ -635,6 +635,123 @@ def test_devices_that_share_a_slot_are_called_by_their_addresses():
     assert "NPU1" not in {f["subject"] for f in found}
 
 
+# ---------------------------------------------------------------------------------------------- vendors
+
+AMD = {
+    "cluster_accelerator_vendor": "amd",
+    "cluster_accelerator_models": ["AMD Instinct MI300X"],
+    "cluster_accelerator_memory_gib": 192,
+    "cluster_accelerator_link_speed_gts": 64,
+    "cluster_driver_version": "6.12.12",
+}
+
+
+@pytest.mark.parametrize("models", [AMD["cluster_accelerator_models"], [], None])
+def test_cards_of_another_vendor_than_declared_fail_once_each(models):
+    found = devices(seen.healthy(), {**AMD, "cluster_accelerator_models": models})
+    bad = {(f["check"], f["subject"], f["hint"]) for f in found if f["verdict"] not in ("pass", "not_applicable")}
+    assert bad == {("device.model", slot, "device.model.other_vendor") for slot in SLOTS}
+    told = one(found, "device.model", "SXM5")
+    assert (told["verdict"], told["severity"]) == ("fail", "critical")
+    assert (told["expected"], told["observed"]) == ("amd", "nvidia")
+    assert told["message"] == (
+        "0000:ba:00.0 (slot SXM5, serial 165040100006) is a card of nvidia, declared is the vendor amd"
+    )
+    # What is declared of a product says nothing of another vendor's.
+    assert {f["hint"] for f in found if f["check"] == "device.memory"} == {"device.memory.undeclared"}
+    versions = judge.judge_driver_versions({"gpu-01": about_of(seen.healthy(), AMD)}, now=NOW)
+    assert state(versions) == {("device.driver_version", "gpu-01"): ("unknown", "blocked", "device.model")}
+
+
+def about_of(observation, declared):
+    return {"node_type": "h100", "declared": {**DECLARED, **declared}, "observation": observation}
+
+
+def test_another_vendors_driver_that_does_not_work_is_a_consequence():
+    found = devices(seen.driver_library_mismatch(seen.healthy()), AMD)
+    roots = {(f["hint"], f["subject"]) for f in found if f["verdict"] in ("fail", "unknown") and not f["blocked_by"]}
+    assert roots == {("device.model.other_vendor", slot) for slot in SLOTS}
+    told = state(found)
+    for check in ("device.driver", "device.query", "device.count"):
+        assert told[check, "gpu-01"] == ("unknown", "blocked", "device.model")
+    assert told["device.health", "SXM5"] == ("unknown", "blocked", "device.model")
+
+
+@pytest.mark.parametrize("vendor", ["nvida", 5, "nvidia amd", ["nvidia"], True, "none", 0])
+def test_a_vendor_that_is_no_vendor_is_unknown(vendor):
+    found = devices(seen.healthy(), {"cluster_accelerator_vendor": vendor})
+    assert turned(devices(seen.healthy()), found) == {
+        ("device.model", slot): ("unknown", "unknown", None) for slot in SLOTS
+    }
+    assert f"cluster_accelerator_vendor is {vendor!r}, none of nvidia, amd, ascend" in found[3]["message"]
+
+
+@pytest.mark.parametrize("vendor", ["NVIDIA", " nvidia "])
+def test_a_vendor_in_another_spelling_is_the_vendor(vendor):
+    assert turned(devices(seen.healthy()), devices(seen.healthy(), {"cluster_accelerator_vendor": vendor})) == {}
+
+
+@pytest.mark.parametrize("vendor", ["", None])
+def test_where_no_vendor_is_declared_none_is_judged(vendor):
+    assert turned(devices(seen.healthy()), devices(seen.healthy(), {"cluster_accelerator_vendor": vendor})) == {}
+
+
+def test_a_card_that_tells_no_vendor_is_not_taken_for_the_declared_one():
+    found = devices(altered("vendor", None))
+    assert turned(devices(seen.healthy()), found) == {("device.model", "SXM5"): ("unknown", "unknown", None)}
+
+
+def with_a_stranger(state="ok", instead=False):
+    """Return a healthy host with a card of another vendor, beside its eight or instead of one of them."""
+    observation = without(6) if instead else seen.healthy()
+    card = {**seen.device(6), "vendor": "amd", "model": "AMD Instinct MI300X", "serial": "A1", "uuid": "A-1"}
+    card.update(pci_address="0000:c1:00.0", driver_version="6.12.12", slot={"label": "OAM1", "source": "sysfs"})
+    observation["bus_count"] += 1
+    observation["drivers"].append({"vendor": "amd", "kernel_version": "6.12.12", "loaded": True})
+    if state == "ok":
+        observation["count"] += 1
+        observation["tools"].append({"name": "amd-smi", "vendor": "amd", "state": "ok"})
+    else:
+        # Its tool is not installed: only the bus tells of the card, and the tools together tell no number.
+        card.update(source="sysfs", model=None, serial=None, uuid=None, health={"state": "unknown", "reasons": []})
+        observation["count"] = None
+        observation["tools"].append({"name": "amd-smi", "vendor": "amd", "state": "absent"})
+    observation["devices"].append(card)
+    return observation
+
+
+@pytest.mark.parametrize("instead", [False, True])
+@pytest.mark.parametrize("answers", ["ok", "absent"])
+def test_one_card_of_another_vendor_is_one_cause(answers, instead):
+    found = devices(with_a_stranger(answers, instead))
+    roots = {
+        (f["hint"], f["subject"], f["observed"])
+        for f in found
+        if f["verdict"] in ("fail", "unknown") and not f["blocked_by"]
+    }
+    wrong = {("device.model.other_vendor", "OAM1", "amd")}
+    if instead and answers == "absent":
+        # The seven that answer are not eight, whatever the bus shows.
+        wrong.add(("device.count.not_reported", "gpu-01", 7))
+    assert roots == wrong
+    assert {f["blocked_by"] for f in found if f["blocked_by"]} <= {"device.model"}
+    versions = judge.judge_driver_versions({"gpu-01": about_of(with_a_stranger(answers, instead), {})}, now=NOW)
+    assert state(versions) == {("device.driver_version", "gpu-01"): ("pass", "ok", None)}
+
+
+def test_a_card_of_another_vendor_hides_none_that_is_silent():
+    observation = seen.silence(with_a_stranger(), 6, "not_reported", link=True)
+    count = one(devices(observation), "device.count")
+    assert (count["hint"], count["expected"], count["observed"]) == ("device.count.not_reported", 8, 7)
+    assert "OAM1" not in count["message"] and "SXM5" in count["message"]
+
+
+def test_cards_too_many_are_told_where_no_other_vendor_explains_them():
+    found = devices(with_a_stranger(), {"cluster_accelerator_count": 7})
+    told = one(found, "device.count")
+    assert (told["hint"], told["expected"], told["observed"]) == ("device.count.surplus", 7, 8)
+
+
 # ---------------------------------------------------------------------------------------------- speed and load
 
 
@@ -1114,6 +1231,7 @@ def everything(language):
         found += slot_findings(observation, language=language)
     for field, declared in (case[:2] for case in CAUSES_OF_A_CARD):
         found += devices(altered(*field), declared, language=language)
+    found += devices(seen.driver_library_mismatch(seen.healthy()), AMD, language=language)
     for count in ("eight", "7"):
         found += devices(seen.healthy(), {"cluster_accelerator_count": count}, language=language)
     found += slot_findings(seen.healthy(), baseline_of(without(6)), language)
