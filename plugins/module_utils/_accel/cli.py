@@ -118,14 +118,10 @@ def check(node: dict, observation: dict, keep: bool) -> tuple[list[dict], str]:
             links.save(path, readings)
         except record.RecordError as exc:
             trouble = str(exc)
-    findings = judge.judge_devices(
-        node["host"],
-        observation,
-        node["declared"],
-        link_readings=readings,
-        now=now,
-        language=node.get("language", "en"),
-    )
+    host, declared, language = node["host"], node["declared"], node.get("language", "en")
+    findings = judge.judge_devices(host, observation, declared, link_readings=readings, now=now, language=language)
+    # The most common version of a node type shows on the controller only; a declared one is known here too.
+    findings += judge.judge_declared_driver_version(host, observation, declared, now, language)
     return findings, trouble
 
 

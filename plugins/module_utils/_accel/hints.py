@@ -543,9 +543,7 @@ CAUSES = {
     ),
     "device.link_speed.blocked": _blocked("the link of {card} could not be read", "无法读取 {card} 的链路"),
     # ------------------------------------------------------------------ driver version
-    "device.driver_version.ok": _cause(
-        PASS, "driver {observed}, as on the other nodes of the type", "驱动版本 {observed}，与同类节点一致"
-    ),
+    "device.driver_version.ok": _cause(PASS, "driver {observed} ({reason})", "驱动版本 {observed}（{reason}）"),
     "device.driver_version.differs": _cause(
         FAIL,
         "driver {observed} instead of {expected} ({reason})",

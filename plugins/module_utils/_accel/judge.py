@@ -1087,6 +1087,16 @@ def driver_versions(observation: object, declared: dict) -> list[str]:
     return sorted(kernel or told, key=natural)
 
 
+def judge_declared_driver_version(
+    host: str, observation: object, declared: dict, now: str | None = None, language: str = "en"
+) -> list[dict]:
+    """Judge the driver version of one host that knows no other: by the declared version, or not at all."""
+    if not str(declared.get("cluster_driver_version") or "").strip():
+        return []
+    about = {"node_type": declared.get("cluster_node_type"), "declared": declared, "observation": observation}
+    return judge_driver_versions({host: about}, now, language)
+
+
 def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, language: str = "en") -> list[dict]:
     """Judge that the nodes of a type run one driver version: the declared one, else the most common.
 

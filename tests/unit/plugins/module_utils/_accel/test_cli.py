@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+import observations as seen
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import cli
 from doubles import RecordedRunner
@@ -240,6 +241,35 @@ def test_without_a_node_file_no_record_is_taken_from_where_one_stands(tmp_path, 
     cli.main(["slots", "--node-file", str(tmp_path / "none.json")], runner("0000:18:00.0"))
     out, err = capsys.readouterr()
     assert "0000:18:00.0" in out and not err
+
+
+def driver(monkeypatch, version: str | None = "570.86.15") -> None:
+    """Have two healthy cards answer, with this version of the driver."""
+    observation = {**seen.healthy(), "devices": seen.healthy()["devices"][:2], "count": 2, "bus_count": 2}
+    observation["drivers"][0]["kernel_version"] = version
+    for card in observation["devices"]:
+        card["driver_version"] = version
+    monkeypatch.setattr(cli, "observe", lambda *_arguments: observation)
+
+
+@pytest.mark.parametrize(
+    ("version", "declared", "cause", "status"),
+    [
+        ("570.86.15", "570.86.15", "ok", 0),
+        ("570.86.15", "570.124.06", "differs", 2),
+        (None, "570.86.15", "unknown", 3),
+        ("570.86.15", "", None, 0),  # one node has no majority
+        (None, "", None, 0),
+    ],
+)
+def test_check_judges_a_declared_driver_version(tmp_path, monkeypatch, capsys, version, declared, cause, status):
+    driver(monkeypatch, version)
+    path = node_file(tmp_path, cluster_driver_version=declared)
+    assert cli.main(["check", "--json", "--node-file", path], runner()) == status
+    found = [one for one in json.loads(capsys.readouterr().out)["findings"] if one["check"] == "device.driver_version"]
+    assert [one["hint"] for one in found] == ([f"device.driver_version.{cause}"] if cause else [])
+    if cause in ("ok", "differs"):
+        assert "other nodes" not in found[0]["message"] and found[0]["message"].endswith("(declared for the type)")
 
 
 class Full:
