@@ -266,7 +266,7 @@ drivers:
   elements: dict
   sample: [{vendor: nvidia, kernel_version: 570.86.15, library_version: 570.86.15, loaded: true}]
 errors:
-  description: What could not be read or was out of the ordinary, in words.
+  description: What could not be read or was out of the ordinary, in words. Judged as C(device.observation).
   returned: always
   type: list
   elements: str

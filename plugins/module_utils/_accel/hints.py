@@ -53,6 +53,7 @@ CHECKS = {
     "device.link_width": _check("PCIe link width", "PCIe 链路宽度"),
     "device.link_speed": _check("PCIe link speed", "PCIe 链路速率"),
     "device.driver_version": _check("One driver version in a node type", "同类节点驱动版本一致"),
+    "device.observation": _check("Nothing left unread", "观测完整性"),
     "baseline.clock": _check("Clock", "时钟同步"),
     "baseline.time_zone": _check("Time zone", "时区"),
     "baseline.packages": _check("Required packages", "必需软件包"),
@@ -423,9 +424,11 @@ CAUSES = {
         UNKNOWN,
         "{subject} could not be compared with the accepted cards: {detail}",
         "无法将 {subject} 与已确认的卡比较：{detail}",
-        "The evidence has the reason. A damaged baseline is restored from the version control of the site; a card that "
-        "tells neither serial nor UUID is asked again with its vendor tool as root.",
-        "原因见证据。损坏的基线文件可从站点的版本库恢复；既无序列号又无 UUID 的卡请以 root 用厂商工具重新查询。",
+        "The evidence has the reason. A damaged baseline is restored from the version control of the site; a wrong "
+        "cluster_accelerator_slots is corrected in the inventory; a card that tells neither serial nor UUID is asked "
+        "again with its vendor tool as root.",
+        "原因见证据。损坏的基线文件可从站点的版本库恢复；cluster_accelerator_slots 有误时请修正清单；既无序列号又无 "
+        "UUID 的卡请以 root 用厂商工具重新查询。",
     ),
     "device.slot.blocked": _blocked(
         "the card in slot {slot} could not be identified; accepted there: {accepted}",
@@ -563,6 +566,20 @@ CAUSES = {
         "no card of {host} that is declared told its driver version", "{host} 没有任何所声明的卡给出驱动版本"
     ),
     "device.driver_version.not_applicable": _cause(NOT_APPLICABLE, "{host} has no accelerators", "{host} 没有加速卡"),
+    # ------------------------------------------------------------------ observation
+    "device.observation.ok": _cause(PASS, "everything was read{note}", "所需内容均已读取{note}"),
+    "device.observation.errors": _cause(
+        UNKNOWN,
+        "something could not be read, or is out of the ordinary: {detail}",
+        "有内容无法读取或存在异常：{detail}",
+        "The other checks were judged without it. Move a damaged or foreign record of the node away: "
+        "accel.cluster.driver writes slots.json anew, the timer of the agent links.json. Correct a wrong "
+        "cluster_accelerator_slots in the inventory. For what a tool said, run its command as root.",
+        "其余检查是在缺少这些内容的情况下判定的。请移走节点上损坏的或属于其他主机的记录：slots.json 由 "
+        "accel.cluster.driver 重新写入，links.json 由 agent 的定时器重新写入。cluster_accelerator_slots 有误时请修正清"
+        "单；若是工具的输出，请以 root 执行该命令查看。",
+        severity=WARNING,
+    ),
     # ------------------------------------------------------------------ baseline
     "baseline.clock.ok": _cause(PASS, "the clock is synchronised", "时钟已同步"),
     "baseline.clock.unsynchronised": _cause(

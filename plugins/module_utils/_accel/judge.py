@@ -21,8 +21,11 @@ from datetime import datetime, timedelta, timezone
 from . import hints, registry, slots
 from .model import (
     FAIL,
+    HOST_ERRORS,
     NOT_APPLICABLE,
     PASS,
+    SLOT_MAP_ERROR,
+    SLOT_TABLE_ERROR,
     TOOL_ABSENT,
     TOOL_HUNG,
     TOOL_OK,
@@ -38,6 +41,9 @@ from .slot_names import natural, source_rank
 
 EXCERPT_LIMIT = 2000
 GIB = 1 << 30
+
+# Errors of an observation that its message names, and how much of each; the evidence has all.
+_TOLD, _TOLD_LENGTH = 3, 300
 
 # A node's clock may run a little ahead of the controller's; what lies further ahead is no reading of the past.
 _CLOCK_SLACK = timedelta(minutes=1)
@@ -82,6 +88,7 @@ _WORDS = {
         "anonymous": "the card tells neither serial nor UUID",
         "nowhere": "{0} answers, but nothing tells in which slot it sits",
         "no_bus": "the PCI bus could not be read",
+        "more": " and {0} more",
         "answer": " ({0} of {1} answer)",
         "some": "an unknown number",
     },
@@ -116,6 +123,7 @@ _WORDS = {
         "anonymous": "该卡既无序列号也无 UUID",
         "nowhere": "{0} 有应答，但没有任何来源给出其槽位",
         "no_bus": "无法读取 PCI 总线",
+        "more": "，另有 {0} 条",
         "answer": "（声明的 {1} 张中有 {0} 张应答）",
         "some": "若干",
     },
@@ -241,6 +249,11 @@ def _dicts(value: object) -> list[dict]:
 
 def _dict(value: object) -> dict:
     return value if isinstance(value, dict) else {}
+
+
+def _errors_of(observation: dict) -> list[str]:
+    errors = observation.get("errors")
+    return [str(error) for error in errors] if isinstance(errors, list) else []
 
 
 def _whole(value: object) -> int | None:
@@ -566,6 +579,7 @@ class _HostJudge:
             seen = max(bus or 0, count or 0)
             cause = "surplus" if seen else "no_bus" if bus is None else "ok"
             self.add(f"device.count.{cause}", expected=0, observed=None if cause == "no_bus" else seen)
+            self._errors()
             return self.found
         self._driver()
         self._query()
@@ -577,6 +591,7 @@ class _HostJudge:
             self._health(card, blocker)
             self._link_width(card, blocker)
             self._link_speed(card, blocker)
+        self._errors()
         return self.found
 
     def _evidence(self) -> list[dict]:
@@ -584,14 +599,30 @@ class _HostJudge:
         for tool in self.state.tools:
             command = tool.get("command") or tool.get("name") or ""
             shown.append({"command": str(command), "rc": tool.get("rc"), "excerpt": excerpt(tool.get("excerpt"))})
-        errors = self.observation.get("errors")
-        for error in errors if isinstance(errors, list) else []:
+        for error in _errors_of(self.observation):
             # What a tool said stands beside its command already.
-            if not any(one["excerpt"] and str(error).strip().endswith(one["excerpt"]) for one in shown):
+            if not any(one["excerpt"] and error.strip().endswith(one["excerpt"]) for one in shown):
                 shown.append({"command": "", "excerpt": excerpt(error)})
         if self.state.bus_count is None:
             shown.append({"command": "/sys/bus/pci/devices", "excerpt": "nothing can be read there"})
         return shown
+
+    def _errors(self) -> None:
+        """Tell the errors of the observation: what a tool said only where no other finding has it as evidence."""
+        every = _errors_of(self.observation)
+        errors = [error for error in every if not error.startswith(SLOT_TABLE_ERROR)]
+        common = self._evidence()
+        if any(one["evidence"] == common for one in self.found):
+            errors = [error for error in errors if error.startswith(HOST_ERRORS)]
+            every = errors
+        if errors:
+            detail = "; ".join(" ".join(error.split())[:_TOLD_LENGTH] for error in errors[:_TOLD])
+            if len(errors) > _TOLD:
+                detail += self.say["more"].format(len(errors) - _TOLD)
+            evidence = [{"command": "", "excerpt": excerpt(error)} for error in errors]
+            self.add("device.observation.errors", observed=len(errors), detail=detail, evidence=evidence)
+        elif every:
+            self.add("device.observation.ok", note=self.say["aside"].format("; ".join(every)))
 
     def _names(self, cards: Iterable[_Card]) -> str:
         return self.say["comma"].join(card.name for card in cards)
@@ -894,6 +925,12 @@ def judge_slots(
             detail = errors.get(host) or "; ".join(text for dummy, text in slots.problems(_dict(baselines[host])))
             common.update(evidence=[{"command": "", "excerpt": excerpt(detail)}], detail=detail)
             found.append(finding("device.slot.unknown", host, **common))
+            continue
+        wrong_map = next((error for error in _errors_of(observation) if error.startswith(SLOT_MAP_ERROR)), None)
+        if wrong_map:
+            # No slot was named, so that the names which are there are those of the baseline: held against itself.
+            common.update(evidence=[{"command": "cluster_accelerator_slots", "excerpt": excerpt(wrong_map)}])
+            found.append(finding("device.slot.unknown", host, detail=wrong_map, **common))
             continue
         if not cards_of(observation) and _whole(observation.get("bus_count")) is None:
             # Nobody looked at the bus: no slot is empty for that.

@@ -32,6 +32,14 @@ TOOL_FAILED = "failed"
 TOOL_HUNG = "hung"
 TOOL_UNREADABLE = "unreadable"
 
+# How errors of an observation begin that mean something to the judges: a declared map that was not used proves no
+# slot; that firmware has no believable table is ordinary on real servers.
+SLOT_MAP_ERROR = "declared slot map not used: "
+SLOT_TABLE_ERROR = "slot table unusable: "
+# What no tool is to blame for: the map, and records, which are named by their path where they are damaged.
+FOREIGN_RECORD_ERROR = "the slot record is that of "
+HOST_ERRORS = (SLOT_MAP_ERROR, FOREIGN_RECORD_ERROR, "/")
+
 # Where a slot name came from, in the order of trust.
 SLOT_SOURCES = ("declared", "vendor", "sysfs", "dmi")
 

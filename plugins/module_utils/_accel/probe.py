@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from . import dmi, pci, registry, text
-from .model import TOOL_ABSENT, TOOL_UNREADABLE, Device, Health, Link, Observation, SlotName, Tool
+from .model import SLOT_MAP_ERROR, TOOL_ABSENT, TOOL_UNREADABLE, Device, Health, Link, Observation, SlotName, Tool
 from .runner import Runner
 from .slot_names import name_slots
 from .vendors.base import Answer, Vendor
@@ -215,7 +215,7 @@ def _name_slots(
         names = name_slots(functions, declared, vendor_labels, on_bus, table, boards)
     except ValueError as exc:
         # A declared map that is wrong must not be taken for no map: no slot is named at all then.
-        observation.errors.append(str(exc))
+        observation.errors.append(f"{SLOT_MAP_ERROR}{exc}")
         return
     for device in observation.devices:
         device.slot = names.get(device.pci_address or "", device.slot)

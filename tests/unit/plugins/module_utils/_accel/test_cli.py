@@ -11,6 +11,8 @@ import observations as seen
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import cli
 from doubles import RecordedRunner
+from test_probe import document
+from test_probe_judged import card
 
 BUS = "/sys/bus/pci/devices/"
 CARD = {"vendor": "0x10de", "device": "0x2330", "class": "0x030200", "numa_node": "0"}
@@ -33,6 +35,16 @@ def node_file(tmp_path, **declared: object) -> str:
     }
     path.write_text(json.dumps(body))
     return str(path)
+
+
+RECORD = {
+    "schema": 1,
+    "host": "gpu-01",
+    "observed_at": "2026-11-29T01:02:03Z",
+    "tool": {"name": "nvidia-smi", "version": "570.86.15"},
+    "slots": {},
+    "unplaced": [],
+}
 
 
 def finding(verdict: str, severity: str = "critical") -> dict:
@@ -247,8 +259,8 @@ def driver(monkeypatch, version: str | None = "570.86.15") -> None:
     """Have two healthy cards answer, with this version of the driver."""
     observation = {**seen.healthy(), "devices": seen.healthy()["devices"][:2], "count": 2, "bus_count": 2}
     observation["drivers"][0]["kernel_version"] = version
-    for card in observation["devices"]:
-        card["driver_version"] = version
+    for device in observation["devices"]:
+        device["driver_version"] = version
     monkeypatch.setattr(cli, "observe", lambda *_arguments: observation)
 
 
@@ -270,6 +282,41 @@ def test_check_judges_a_declared_driver_version(tmp_path, monkeypatch, capsys, v
     assert [one["hint"] for one in found] == ([f"device.driver_version.{cause}"] if cause else [])
     if cause in ("ok", "differs"):
         assert "other nodes" not in found[0]["message"] and found[0]["message"].endswith("(declared for the type)")
+
+
+def one_card_answers(address: str) -> RecordedRunner:
+    """Return a host whose only card answers in full."""
+    host = runner(address)
+    host.files.update({"/sys/module/nvidia/version": "570.86.15"})
+    host.files.update({f"{BUS}{address}/{name}_link_width": "16" for name in ("current", "max")})
+    host.files.update({f"{BUS}{address}/{name}_link_speed": "32.0 GT/s PCIe" for name in ("current", "max")})
+    host.answers = {("nvidia-smi", "-q", "-x"): (0, document(card(address)), "")}
+    host.tools = {"nvidia-smi"}
+    return host
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ('{"schema": 1,', "slots.json line 1 column 14: not valid JSON"),
+        (json.dumps({**RECORD, "host": "gpu-07"}), "the slot record is that of gpu-07, not of gpu-01: it is not used"),
+    ],
+)
+def test_check_prints_what_could_not_be_read(tmp_path, capsys, damage, words) -> None:
+    path = node_file(tmp_path, cluster_accelerator_count=1)
+    assert cli.main(["check", "--node-file", path], one_card_answers("0000:18:00.0")) == 0
+    assert "device.observation" not in capsys.readouterr().out
+    (tmp_path / "slots.json").write_text(damage)
+    assert cli.main(["check", "--node-file", path], one_card_answers("0000:18:00.0")) == 0
+    out = capsys.readouterr().out
+    assert "warning device.observation  gpu-01: " in out and words in out
+    assert out.splitlines()[-1].startswith("2 not_applicable") and "1 warning" in out.splitlines()[-1]
+
+
+def test_check_prints_that_the_declared_slot_map_is_wrong(tmp_path, capsys) -> None:
+    path = node_file(tmp_path, cluster_accelerator_count=1, cluster_accelerator_slots={"0000:18:00.0": ""})
+    assert cli.main(["check", "--node-file", path], one_card_answers("0000:18:00.0")) == 0
+    assert "declared slot '0000:18:00.0': '' has no name" in capsys.readouterr().out
 
 
 class Full:

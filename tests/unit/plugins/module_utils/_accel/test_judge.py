@@ -635,6 +635,80 @@ def test_devices_that_share_a_slot_are_called_by_their_addresses():
     assert "NPU1" not in {f["subject"] for f in found}
 
 
+# ---------------------------------------------------------------------------------------------- errors
+
+DAMAGED = "/var/lib/accel/records/slots.json line 1 column 14: not valid JSON"
+WRONG_MAP = "declared slot map not used: declared slot '0000:18:00.0': '' has no name"
+BOGUS = "slot table unusable: same address for every slot"
+
+
+@pytest.mark.parametrize("declared", [{}, {"cluster_accelerator_count": "0", "cluster_accelerator_vendor": ""}])
+def test_an_error_that_nothing_else_tells_is_a_counted_warning(declared):
+    observation = {**seen.healthy(), "errors": [DAMAGED, BOGUS, "b\nc"]}
+    if declared:
+        observation.update(devices=[], count=None, bus_count=0)
+    told = one(devices(observation, declared), "device.observation")
+    assert (told["hint"], told["verdict"], told["severity"]) == ("device.observation.errors", "unknown", "warning")
+    assert told["subject"] == "gpu-01" and told["observed"] == 2
+    assert told["message"].endswith(f": {DAMAGED}; b c")
+    assert told["evidence"] == [{"command": "", "excerpt": DAMAGED}, {"command": "", "excerpt": "b\nc"}]
+    assert judge.verdict(devices(observation, declared)) == "pass"
+
+
+def test_many_errors_are_all_evidence_and_few_are_named():
+    observation = {**seen.healthy(), "errors": [f"error {number}" for number in range(9)]}
+    told = one(devices(observation), "device.observation")
+    assert told["message"].endswith(": error 0; error 1; error 2 and 6 more") and len(told["evidence"]) == 9
+
+
+def test_an_unbelievable_slot_table_of_the_firmware_is_ordinary():
+    found = devices({**seen.healthy(), "errors": [BOGUS]})
+    assert turned(devices(seen.healthy()), found) == {("device.observation", "gpu-01"): ("pass", "ok", None)}
+    assert BOGUS in one(found, "device.observation")["message"]
+
+
+def test_an_error_that_another_finding_carries_is_not_told_twice():
+    observation = seen.card_lost(seen.healthy())
+    observation["errors"] = ["nvidia-smi -q -x: " + observation["tools"][0]["excerpt"], "0000:ba:00.0: no answer"]
+    found = devices(observation)
+    assert "device.observation" not in {f["check"] for f in found}
+    assert "0000:ba:00.0: no answer" in [piece["excerpt"] for piece in one(found, "device.count")["evidence"]]
+
+
+@pytest.mark.parametrize(
+    "error", [DAMAGED, WRONG_MAP, "the slot record is that of gpu-07, not of gpu-01: it is not used"]
+)
+@pytest.mark.parametrize("fault", [seen.card_lost, seen.driver_library_mismatch])
+def test_what_has_nothing_to_do_with_the_tools_is_told_beside_a_fault_of_a_card(error, fault):
+    observation = {**fault(seen.healthy()), "errors": ["0000:ba:00.0: no answer", error]}
+    told = one(devices(observation), "device.observation")
+    assert (told["hint"], told["observed"]) == ("device.observation.errors", 1)
+    assert told["message"].endswith(f": {error}")
+
+
+def test_what_a_tool_said_is_told_beside_a_fault_that_the_bus_shows():
+    observation = {**seen.downtrained(seen.healthy(), 6), "errors": ["0000:ba:00.0: no answer"]}
+    assert one(devices(observation), "device.observation")["verdict"] == "unknown"
+
+
+@pytest.mark.parametrize("errors", [None, "no", [], {}])
+def test_no_errors_are_no_finding(errors):
+    assert turned(devices(seen.healthy()), devices({**seen.healthy(), "errors": errors})) == {}
+
+
+def test_a_wrong_declared_slot_map_proves_no_slot():
+    """No slot is named then, and the names of the baseline would make all of them pass."""
+    observation = seen.healthy()
+    for card in observation["devices"]:
+        card["slot"] = {"label": None, "source": None, "candidates": []}
+    observation["errors"] = [WRONG_MAP]
+    for looked_at in (observation, placed(observation)):
+        (found,) = slot_findings(looked_at)
+        assert (found["hint"], found["severity"], found["subject"]) == ("device.slot.unknown", "critical", "gpu-01")
+        assert "has no name" in found["message"] and found["evidence"]
+    assert slot_findings({**seen.healthy(), "errors": [DAMAGED, BOGUS]})[0]["hint"] == "device.slot.ok"
+
+
 # ---------------------------------------------------------------------------------------------- vendors
 
 AMD = {
@@ -1232,6 +1306,8 @@ def everything(language):
     for field, declared in (case[:2] for case in CAUSES_OF_A_CARD):
         found += devices(altered(*field), declared, language=language)
     found += devices(seen.driver_library_mismatch(seen.healthy()), AMD, language=language)
+    for error in ([DAMAGED], [BOGUS]):
+        found += devices({**seen.healthy(), "errors": error}, language=language)
     for count in ("eight", "7"):
         found += devices(seen.healthy(), {"cluster_accelerator_count": count}, language=language)
     found += slot_findings(seen.healthy(), baseline_of(without(6)), language)

@@ -13,7 +13,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel import conclu
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import as_dict
 from doubles import HANG
 from test_probe import ALL, HostRunner, document
-from trees import FULL, Tree
+from trees import END, FULL, Tree, slot_structure
 
 NOW = "2026-11-30T12:00:00Z"
 CARDS = {"0000:18:00.0": 3, "0000:2a:00.0": 1, "0000:3a:00.0": 2}
@@ -76,9 +76,10 @@ def verified(tree, answers, files=None, tools=None):
     return state, {f["check"]: f["message"] for f in findings if f["subject"] == "gpu-01"}
 
 
-def observed(tree, answers, files, tools=None):
+def observed(tree, answers, files, tools=None, **more):
     runner = HostRunner(tree, answers, files, tools)
-    return as_dict(probe.observe(runner, root=str(tree.root), dmi_path=str(tree.home / "DMI"), timeout_seconds=7))
+    table = str(tree.home / "DMI")
+    return as_dict(probe.observe(runner, root=str(tree.root), dmi_path=table, timeout_seconds=7, **more))
 
 
 def turned(tree, *arguments, **more):
@@ -195,6 +196,27 @@ def _any_csv(run):
         return run(argv, timeout_seconds)
 
     return answer
+
+
+def test_a_wrong_declared_slot_map_passes_no_slot(bus):
+    baseline = slots.build_record(observed(bus, HEALTHY, LOADED), "gpu-01", NOW)
+    observation = observed(bus, HEALTHY, LOADED, declared_slots={"0000:18:00.0": ""})
+    looked_at = {"gpu-01": judge.placed(observation, baseline)}
+    (found,) = judge.judge_slots({"gpu-01": baseline}, {}, looked_at, {"gpu-01": DECLARED}, now=NOW)
+    assert (found["hint"], found["verdict"]) == ("device.slot.unknown", "unknown")
+    assert "'0000:18:00.0': '' has no name" in found["message"]
+    told = {f["hint"] for f in judge.judge_devices("gpu-01", observation, DECLARED, now=NOW)}
+    assert "device.observation.errors" in told
+
+
+def test_a_slot_table_that_lies_is_no_warning(bus):
+    entries = [slot_structure(f"SLOT {number}", 4, number, 0, 0x18, 0) for number in (1, 2)]
+    (bus.home / "DMI").write_bytes(b"".join(entries) + END)
+    observation = observed(bus, HEALTHY, LOADED)
+    assert observation["errors"] == ["slot table unusable: same address for every slot"]
+    found = judge.judge_devices("gpu-01", observation, DECLARED, now=NOW)
+    assert {f["verdict"] for f in found} == {"pass"}
+    assert "device.observation.ok" in {f["hint"] for f in found}
 
 
 def test_swapped_replaced_and_narrow(bus):
