@@ -680,8 +680,6 @@ class _HostJudge:
         strangers = [card for card in self.cards if self.state.is_stranger(card)]
         silent = [card for card in self.cards if card.state not in ("ok", "lost", "hung") and card not in strangers]
         answered = count if count is not None else sum(card.state == "ok" for card in self.cards)
-        # Without the bus nobody knows whom to ask: that none was asked is not that none answers.
-        told = None if count is None and bus is None else answered
         values: dict = {"evidence": self._evidence(), "expected": declared}
         blocker = "device.driver" if self.state.driver_blocks else "device.query"
         if self.state.strange:
@@ -691,6 +689,8 @@ class _HostJudge:
             excess = min(len(strangers), there - declared)
             there -= excess
             answered -= min(excess, sum(card.state == "ok" for card in strangers))
+        # Without the bus nobody knows whom to ask: that none was asked is not that none answers.
+        told = None if count is None and bus is None else answered
 
         if lost:
             values["expected"] = declared or there

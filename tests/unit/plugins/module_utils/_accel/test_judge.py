@@ -818,6 +818,8 @@ def test_a_card_of_another_vendor_hides_none_that_is_silent():
     count = one(devices(observation), "device.count")
     assert (count["hint"], count["expected"], count["observed"]) == ("device.count.not_reported", 8, 7)
     assert "OAM1" not in count["message"] and "SXM5" in count["message"]
+    lost = one(devices(seen.card_lost(with_a_stranger())), "device.count")
+    assert (lost["hint"], lost["expected"], lost["observed"]) == ("device.count.lost", 8, 7)
 
 
 def test_cards_too_many_are_told_where_no_other_vendor_explains_them():
