@@ -78,7 +78,7 @@ def load(
     except FileNotFoundError:
         return None
     except OSError as exc:
-        raise RecordError(f"{path} cannot be read: {_reason(exc)}.") from exc
+        raise RecordError(f"{path} cannot be read: {reason(exc)}.") from exc
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as exc:
@@ -189,7 +189,8 @@ _REASONS = {
 }
 
 
-def _reason(exc: OSError) -> str:
+def reason(exc: OSError) -> str:
+    """Return why a file operation failed, in words."""
     return _REASONS.get(exc.errno or 0, exc.strerror or str(exc))
 
 
@@ -218,7 +219,7 @@ def stage(path: str, body: object, mode: int = 0o644) -> str:
     except OSError as exc:
         if temporary is not None:
             discard(temporary)
-        raise RecordError(f"{path} cannot be written: {_reason(exc)}. What was there before is intact.") from exc
+        raise RecordError(f"{path} cannot be written: {reason(exc)}. What was there before is intact.") from exc
     return temporary
 
 
@@ -228,7 +229,7 @@ def commit(temporary: str, path: str) -> None:
         os.replace(temporary, path)
     except OSError as exc:
         discard(temporary)
-        raise RecordError(f"{path} cannot be written: {_reason(exc)}. What was there before is intact.") from exc
+        raise RecordError(f"{path} cannot be written: {reason(exc)}. What was there before is intact.") from exc
     _sync_directory(os.path.dirname(path) or ".")
 
 
@@ -245,7 +246,7 @@ def remove(path: str) -> None:
     try:
         os.unlink(path)
     except OSError as exc:
-        raise RecordError(f"{path} cannot be removed: {_reason(exc)}.") from exc
+        raise RecordError(f"{path} cannot be removed: {reason(exc)}.") from exc
     _sync_directory(os.path.dirname(path) or ".")
 
 
@@ -296,7 +297,7 @@ def locked_history(path: str) -> Iterator[int]:
         make_directory(os.path.dirname(path) or ".")
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError as exc:
-        raise RecordError(f"{path} cannot be written: {_reason(exc)}.") from exc
+        raise RecordError(f"{path} cannot be written: {reason(exc)}.") from exc
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield handle
@@ -337,7 +338,7 @@ def add_events(handle: int, path: str, events: list[dict]) -> None:
         os.fsync(handle)
     except OSError as exc:
         os.ftruncate(handle, size)
-        raise RecordError(f"{path} cannot be written: {_reason(exc)}. No line was added.") from exc
+        raise RecordError(f"{path} cannot be written: {reason(exc)}. No line was added.") from exc
 
 
 def _read_all(handle: int, size: int) -> bytes:
@@ -364,7 +365,7 @@ def read_history(path: str) -> list[dict]:
     except FileNotFoundError:
         return []
     except OSError as exc:
-        raise RecordError(f"{path} cannot be read: {_reason(exc)}.") from exc
+        raise RecordError(f"{path} cannot be read: {reason(exc)}.") from exc
     events = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
