@@ -267,3 +267,10 @@ def test_a_path_that_podman_or_ssh_can_not_take_is_refused_before_anything_is_ma
     done = subprocess.run([str(place / "setup.sh"), "rehearsal"], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stderr.startswith("set-up: the path of the checkout, "), done.stderr
     assert [path.name for path in place.parent.iterdir()] == ["tools"]
+
+
+def test_make_works_in_any_locale() -> None:
+    """Ansible refuses to start in one that is not UTF-8, as a bare server's or that of a script."""
+    show = ["make", "-s", "-C", str(TOOLS.parent), "--eval", "show: ; @echo $$LC_ALL", "show"]
+    done = subprocess.run(show, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, check=True)
+    assert done.stdout == "C.UTF-8\n"
