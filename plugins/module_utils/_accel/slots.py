@@ -16,6 +16,7 @@ docs/data.md shows the shapes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
@@ -116,6 +117,13 @@ def build_record(observation: dict, host: str, at: str, previous: dict | None = 
             kept.append(_Spot(host, spot.slot, dict(spot.card, present=False, state=_absence(observation, spot))))
 
     kept.sort(key=lambda spot: (_address_key(spot.card), str(spot.uuid or "")))
+    # A UUID that several cards show names none of them: a damaged answer must not make a record that is none.
+    told = Counter(spot.uuid for spot in kept)
+    for spot in kept:
+        if spot.uuid is not None and told[spot.uuid] > 1:
+            spot.card.update(
+                uuid=None, identity="address" if spot.card["identity"] == "uuid" else spot.card["identity"]
+            )
     record: dict = {
         "schema": SCHEMA,
         "host": host,
@@ -246,6 +254,23 @@ def problems(body: dict) -> list[tuple[tuple, str]]:
             found += [(("slots", label, number, *where), text) for where, text in _card_problems(card)]
     for number, card in enumerate(body["unplaced"]):
         found += [(("unplaced", number, *where), text) for where, text in _card_problems(card)]
+    return found or _twice(body)
+
+
+def _twice(body: dict) -> list[tuple[tuple, str]]:
+    """Return the chips that a record has in two places: one of them is wrong, and nothing tells which."""
+    places: list[tuple[tuple, str, dict]] = []
+    for label, here in body["slots"].items():
+        places += [(("slots", label, number), label, card) for number, card in enumerate(here)]
+    places += [(("unplaced", number), "unplaced", card) for number, card in enumerate(body["unplaced"])]
+    seen: dict[str, str] = {}
+    found: list[tuple[tuple, str]] = []
+    for where, place, card in places:
+        uuid = card["uuid"]
+        if uuid in seen:
+            found.append(((*where, "uuid"), f"{uuid} is in {seen[uuid]} already; a chip is in one place"))
+        elif uuid is not None:
+            seen[uuid] = place
     return found
 
 
