@@ -614,7 +614,11 @@ class _Page:
         finding = self.findings[index]
         name = self.card_names.get((finding.get("host"), finding.get("subject")))
         message = _text(finding.get("message"))
-        return hints.tidy(message.replace(name, card)) if name else message
+        if not name:
+            return message
+        within = card[:1].lower() + card[1:]
+        begins = message.startswith(name)
+        return hints.tidy((card + message[len(name) :] if begins else message).replace(name, within))
 
     def _item(self, indexes: list[int], consequences: list[int], own_hint: bool) -> dict:
         finding = self.findings[indexes[0]]

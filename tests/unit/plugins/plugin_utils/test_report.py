@@ -450,7 +450,14 @@ def test_cards_of_a_host_with_the_same_words_are_one_row_with_a_link_each():
         assert shown.id(f"f-device.link_speed--gpu-03--OAM{number}").tag == "a"
 
 
-def test_messages_that_differ_only_in_the_name_of_the_card_are_one_row_too():
+@pytest.mark.parametrize(
+    ("told", "shown_as"),
+    [
+        ("{} is narrow", "Each of these cards is narrow"),
+        ("the repair of {} is not told", "the repair of each of these cards is not told"),
+    ],
+)
+def test_messages_that_differ_only_in_the_name_of_the_card_are_one_row_too(told, shown_as):
     builder = report_runs.Builder()
     builder.host("gpu-01", "h100_sxm", cards=3)
     names = ["0000:18:00.0 (slot SXM0, serial 1650423000100)", "0000:2a:00.0 (slot SXM1, serial 1650423000101)"]
@@ -461,14 +468,14 @@ def test_messages_that_differ_only_in_the_name_of_the_card_are_one_row_too():
             f"SXM{number}",
             "fail",
             "narrow",
-            message=f"{name} is narrow",
+            message=told.format(name),
             evidence=[{"command": f"tool {number}", "rc": 0, "excerpt": "x"}],
         )
     builder.change("device.link_width", "gpu-01", "SXM2", "fail", "narrow", message="SXM2 has another fault")
     shown = page(builder.run("fail"))
     rows = [element for element in shown.of("finding") if element.attributes["data-c"] == "device.link_width"]
     assert [element.attributes["data-s"] for element in rows] == ["SXM0|SXM1", "SXM2"]
-    assert "Each of these cards is narrow" in rows[0].text
+    assert shown_as in rows[0].text
     assert "tool 0" in rows[0].text and "tool 1" in rows[0].text
     assert "SXM2 has another fault" in rows[1].text
 
