@@ -167,6 +167,33 @@ devices:
       description: C(state) is V(ok), V(warning), V(critical) or V(unknown); C(reasons) say why.
       type: dict
       returned: always
+    ecc:
+      description:
+        - Memory errors as the card counts them, C(corrected) and C(uncorrected), C(volatile) since the driver was
+          loaded and C(aggregate) over the life of the card, and C(sram_uncorrected_aggregate), those where no row
+          can be remapped.
+      type: dict
+      returned: always
+    repair:
+      description:
+        - Memory repair. C(state) is V(ok), V(reset) (repaired once the card is reset or the host rebooted),
+          V(replace), V(not_supported) or V(unknown); C(remapped_rows) and C(retired_pages) count what was repaired.
+      type: dict
+      returned: always
+    readings:
+      description:
+        - What the card measured, temperatures in degrees Celsius with the card's own limit, power in watts,
+          utilization in percent, memory in bytes. C(throttles) names what keeps the card below its clocks,
+          C(throttle_mask) is the vendor's bit mask of the same.
+      type: dict
+      returned: always
+    ports:
+      description:
+        - Links to other cards (NVLink, xGMI, HCCS), each with C(kind), C(index), C(state) (V(up), V(down),
+          V(disabled) or V(unknown)), C(speed_gbps) in gigabits a second and one direction, and C(peer).
+      type: list
+      elements: dict
+      returned: always
     processes:
       description: Processes that use the card, with C(pid), C(name) and C(memory_bytes).
       type: list
@@ -201,6 +228,25 @@ devices:
         under_load: true
       logical: []
       health: {state: ok, reasons: []}
+      ecc:
+        corrected_volatile: 0
+        uncorrected_volatile: 0
+        corrected_aggregate: 2
+        uncorrected_aggregate: 0
+        sram_uncorrected_aggregate: 0
+      repair: {state: ok, remapped_rows: 0, retired_pages: null}
+      readings:
+        temperature_c: 34.0
+        temperature_limit_c: 87.0
+        memory_temperature_c: 41.0
+        power_watts: 71.2
+        power_limit_watts: 700.0
+        utilization_percent: 0.0
+        memory_used_bytes: 0
+        throttles: [idle]
+        throttle_mask: 1
+      ports:
+        - {kind: nvlink, index: 0, state: up, speed_gbps: 212.5, peer: "0007:00:00.0"}
       processes: []
       source: nvidia-smi 570.86.15
 count:

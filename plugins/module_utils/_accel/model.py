@@ -68,13 +68,66 @@ class Health:
     reasons: list[str] = field(default_factory=list)
 
 
+# What keeps a device below its clocks, whatever the vendor calls it.
+THROTTLES = ("idle", "application_clocks", "power_cap", "sync_boost", "thermal", "power_brake", "hardware", "display")
+
+# State of the memory repair of a device: nothing to do; repaired for good after a reset or reboot; can't be repaired any
+# more; this product can't repair; not told.
+REPAIRS = ("ok", "reset", "replace", "not_supported", "unknown")
+
+
+@dataclass
+class Ecc:
+    """Memory errors as counted by the device, None where it does not count them.
+
+    ``volatile`` since the driver was loaded, ``aggregate`` over the life of the device. ``sram`` are errors in
+    caches and registers, where no row can be remapped.
+    """
+
+    corrected_volatile: int | None = None
+    uncorrected_volatile: int | None = None
+    corrected_aggregate: int | None = None
+    uncorrected_aggregate: int | None = None
+    sram_uncorrected_aggregate: int | None = None
+
+
+@dataclass
+class Repair:
+    """Memory repair: rows remapped or pages retired so far, and ``state``, one of REPAIRS."""
+
+    state: str = "unknown"
+    remapped_rows: int | None = None
+    retired_pages: int | None = None
+
+
+@dataclass
+class Readings:
+    """What the device measured when it was asked, None where it was not told.
+
+    Limits are the device's own: ``temperature_limit_c`` is where it slows down. ``throttles`` are words of THROTTLES
+    that are active, None where nothing is told of them; ``throttle_mask`` is the vendor's own bit mask.
+    """
+
+    temperature_c: float | None = None
+    temperature_limit_c: float | None = None
+    memory_temperature_c: float | None = None
+    power_watts: float | None = None
+    power_limit_watts: float | None = None
+    utilization_percent: float | None = None
+    memory_used_bytes: int | None = None
+    throttles: list[str] | None = None
+    throttle_mask: int | None = None
+
+
 @dataclass
 class Device:
     """One physical device (chip with its own PCI function), as far as anything answered.
 
     ``serial`` names the board, which two or four devices may share. ``identity`` says which of
     uuid, serial, address identifies the device: the first that is present and unique on the host.
-    Sizes are in bytes. ``logical`` lists partitions (MIG instances, compute partitions, vNPUs).
+    Sizes are in bytes. ``logical`` lists partitions (MIG instances, compute partitions, vNPUs), each with ``kind``,
+    ``index``, ``uuid`` and ``profile``. ``ports`` are its links to other devices (NVLink, xGMI, HCCS), each
+    ``{"kind", "index", "state": "up" | "down" | "disabled" | "unknown", "speed_gbps", "peer"}``.
     """
 
     index: int | None = None
@@ -95,6 +148,10 @@ class Device:
     link: Link = field(default_factory=Link)
     logical: list[dict] = field(default_factory=list)
     health: Health = field(default_factory=Health)
+    ecc: Ecc = field(default_factory=Ecc)
+    repair: Repair = field(default_factory=Repair)
+    readings: Readings = field(default_factory=Readings)
+    ports: list[dict] = field(default_factory=list)
     processes: list[dict] = field(default_factory=list)
     source: str = "sysfs"
 
