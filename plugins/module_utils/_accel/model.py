@@ -71,7 +71,7 @@ class Health:
 # What keeps a device below its clocks, whatever the vendor calls it.
 THROTTLES = ("idle", "application_clocks", "power_cap", "sync_boost", "thermal", "power_brake", "hardware", "display")
 
-# State of the memory repair of a device: nothing to do; repaired for good after a reset or reboot; can't be repaired any
+# State of the memory repair of a device: nothing to do; repaired after a reset or reboot; can't be repaired any
 # more; this product can't repair; not told.
 REPAIRS = ("ok", "reset", "replace", "not_supported", "unknown")
 
