@@ -53,7 +53,20 @@ class _Vendors(Mapping[str, Vendor]):
         return len(self._makers)
 
 
-VENDORS: Mapping[str, Vendor] = _Vendors({"nvidia": _nvidia, "amd": _amd, "ascend": _ascend})
+VENDORS: Mapping[str, Vendor] = _Vendors(
+    {
+        "nvidia": _nvidia,
+        "amd": _amd,
+        "ascend": _ascend,
+    }
+)
+
+# Processors and chipsets have the ids of vendors too: only functions of these classes are a reason to load one.
+PCI_CLASSES = Vendor.pci_classes
 
 # PCI vendor id -> name: tells whom to load. A test keeps it equal to what the vendor files say.
-PCI_VENDORS = {"10de": "nvidia", "1002": "amd", "19e5": "ascend"}
+PCI_VENDORS = {
+    "10de": "nvidia",
+    "1002": "amd",
+    "19e5": "ascend",
+}

@@ -26,6 +26,7 @@ from ansible.utils import vars as ansible_vars
 from ansible.vars.hostvars import HostVars
 from ansible.vars.manager import VariableManager
 from ansible_collections.accel.cluster.plugins.action import preflight
+from ansible_collections.accel.cluster.plugins.module_utils._accel.registry import VENDORS
 
 SOUND = Path(__file__).resolve().parents[2] / "inventories/sound"
 GROUPS = (
@@ -598,7 +599,7 @@ def test_site_name_that_is_no_directory_name(site, name, meant):
 def test_unknown_vendor(site):
     replace(site, NODE_FILE, "nvidia", "nvida")
     assert lines(site) == [
-        f'{NODES} ({NODE_FILE}:3): cluster_accelerator_vendor is "nvida"; accepted: one of nvidia, amd, ascend; '
+        f'{NODES} ({NODE_FILE}:3): cluster_accelerator_vendor is "nvida"; accepted: one of {", ".join(VENDORS)}; '
         "did you mean nvidia?"
     ]
 

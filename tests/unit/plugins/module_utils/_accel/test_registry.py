@@ -34,6 +34,11 @@ def test_the_table_of_pci_vendors_is_that_of_the_files():
     assert told == registry.PCI_VENDORS
 
 
+def test_no_vendor_has_cards_of_a_class_that_is_no_reason_to_load_it():
+    for vendor in registry.VENDORS.values():
+        assert set(vendor.pci_classes) <= set(registry.PCI_CLASSES)
+
+
 def test_a_host_loads_only_its_own_vendor():
     code = (
         "import sys\n"
