@@ -34,6 +34,12 @@ def _ascend() -> Vendor:
     return Ascend()
 
 
+def _iluvatar() -> Vendor:
+    from .vendors.iluvatar import Iluvatar
+
+    return Iluvatar()
+
+
 class _Vendors(Mapping[str, Vendor]):
     """Vendors by name, each made when it is first asked for."""
 
@@ -58,6 +64,7 @@ VENDORS: Mapping[str, Vendor] = _Vendors(
         "nvidia": _nvidia,
         "amd": _amd,
         "ascend": _ascend,
+        "iluvatar": _iluvatar,
     }
 )
 
@@ -69,4 +76,5 @@ PCI_VENDORS = {
     "10de": "nvidia",
     "1002": "amd",
     "19e5": "ascend",
+    "1e3e": "iluvatar",
 }

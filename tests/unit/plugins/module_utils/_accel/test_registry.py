@@ -73,6 +73,7 @@ def test_a_vendor_is_complete(name):
         ("1002:1637", "040300", None),
         ("19e5:d802", "120000", "ascend"),
         ("19e5:1711", "030000", None),  # display of the management controller
+        ("1e3e:0002", "120000", "iluvatar"),
         ("1a03:2000", "030000", None),
         ("102b:0538", "030000", None),
         ("15b3:1021", "020700", None),
