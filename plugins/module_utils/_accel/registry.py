@@ -40,6 +40,12 @@ def _iluvatar() -> Vendor:
     return Iluvatar()
 
 
+def _mthreads() -> Vendor:
+    from .vendors.mthreads import Mthreads
+
+    return Mthreads()
+
+
 class _Vendors(Mapping[str, Vendor]):
     """Vendors by name, each made when it is first asked for."""
 
@@ -65,6 +71,7 @@ VENDORS: Mapping[str, Vendor] = _Vendors(
         "amd": _amd,
         "ascend": _ascend,
         "iluvatar": _iluvatar,
+        "mthreads": _mthreads,
     }
 )
 
@@ -77,4 +84,5 @@ PCI_VENDORS = {
     "1002": "amd",
     "19e5": "ascend",
     "1e3e": "iluvatar",
+    "1ed5": "mthreads",
 }

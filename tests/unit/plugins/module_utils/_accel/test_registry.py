@@ -74,6 +74,8 @@ def test_a_vendor_is_complete(name):
         ("19e5:d802", "120000", "ascend"),
         ("19e5:1711", "030000", None),  # display of the management controller
         ("1e3e:0002", "120000", "iluvatar"),
+        ("1ed5:0400", "030200", "mthreads"),
+        ("1ed5:04ff", "040300", None),
         ("1a03:2000", "030000", None),
         ("102b:0538", "030000", None),
         ("15b3:1021", "020700", None),
