@@ -46,6 +46,12 @@ def _mthreads() -> Vendor:
     return Mthreads()
 
 
+def _metax() -> Vendor:
+    from .vendors.metax import Metax
+
+    return Metax()
+
+
 class _Vendors(Mapping[str, Vendor]):
     """Vendors by name, each made when it is first asked for."""
 
@@ -72,6 +78,7 @@ VENDORS: Mapping[str, Vendor] = _Vendors(
         "ascend": _ascend,
         "iluvatar": _iluvatar,
         "mthreads": _mthreads,
+        "metax": _metax,
     }
 )
 
@@ -85,4 +92,5 @@ PCI_VENDORS = {
     "19e5": "ascend",
     "1e3e": "iluvatar",
     "1ed5": "mthreads",
+    "9999": "metax",
 }
