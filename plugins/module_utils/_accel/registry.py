@@ -34,6 +34,12 @@ def _ascend() -> Vendor:
     return Ascend()
 
 
+def _gaudi() -> Vendor:
+    from .vendors.gaudi import Gaudi
+
+    return Gaudi()
+
+
 def _iluvatar() -> Vendor:
     from .vendors.iluvatar import Iluvatar
 
@@ -76,6 +82,7 @@ VENDORS: Mapping[str, Vendor] = _Vendors(
         "nvidia": _nvidia,
         "amd": _amd,
         "ascend": _ascend,
+        "gaudi": _gaudi,
         "iluvatar": _iluvatar,
         "mthreads": _mthreads,
         "metax": _metax,
@@ -90,6 +97,7 @@ PCI_VENDORS = {
     "10de": "nvidia",
     "1002": "amd",
     "19e5": "ascend",
+    "1da3": "gaudi",
     "1e3e": "iluvatar",
     "1ed5": "mthreads",
     "9999": "metax",

@@ -73,6 +73,8 @@ def test_a_vendor_is_complete(name):
         ("1002:1637", "040300", None),
         ("19e5:d802", "120000", "ascend"),
         ("19e5:1711", "030000", None),  # display of the management controller
+        ("1da3:1060", "120000", "gaudi"),
+        ("1da3:1020", "020000", None),
         ("1e3e:0002", "120000", "iluvatar"),
         ("1ed5:0400", "030200", "mthreads"),
         ("1ed5:04ff", "040300", None),
