@@ -40,6 +40,12 @@ def _gaudi() -> Vendor:
     return Gaudi()
 
 
+def _intel() -> Vendor:
+    from .vendors.intel import Intel
+
+    return Intel()
+
+
 def _iluvatar() -> Vendor:
     from .vendors.iluvatar import Iluvatar
 
@@ -83,6 +89,7 @@ VENDORS: Mapping[str, Vendor] = _Vendors(
         "amd": _amd,
         "ascend": _ascend,
         "gaudi": _gaudi,
+        "intel": _intel,
         "iluvatar": _iluvatar,
         "mthreads": _mthreads,
         "metax": _metax,
@@ -98,6 +105,7 @@ PCI_VENDORS = {
     "1002": "amd",
     "19e5": "ascend",
     "1da3": "gaudi",
+    "8086": "intel",
     "1e3e": "iluvatar",
     "1ed5": "mthreads",
     "9999": "metax",

@@ -75,6 +75,11 @@ def test_a_vendor_is_complete(name):
         ("19e5:1711", "030000", None),  # display of the management controller
         ("1da3:1060", "120000", "gaudi"),
         ("1da3:1020", "020000", None),
+        ("8086:0bd5", "038000", "intel"),
+        ("8086:56c0", "038000", "intel"),
+        ("8086:4940", "0b4000", None),  # QuickAssist
+        ("8086:7d1d", "120000", None),  # neural processor of a client chip
+        ("8086:09a2", "088000", None),
         ("1e3e:0002", "120000", "iluvatar"),
         ("1ed5:0400", "030200", "mthreads"),
         ("1ed5:04ff", "040300", None),
