@@ -46,6 +46,12 @@ def _intel() -> Vendor:
     return Intel()
 
 
+def _hygon() -> Vendor:
+    from .vendors.hygon import Hygon
+
+    return Hygon()
+
+
 def _iluvatar() -> Vendor:
     from .vendors.iluvatar import Iluvatar
 
@@ -90,6 +96,7 @@ VENDORS: Mapping[str, Vendor] = _Vendors(
         "ascend": _ascend,
         "gaudi": _gaudi,
         "intel": _intel,
+        "hygon": _hygon,
         "iluvatar": _iluvatar,
         "mthreads": _mthreads,
         "metax": _metax,
@@ -106,6 +113,7 @@ PCI_VENDORS = {
     "19e5": "ascend",
     "1da3": "gaudi",
     "8086": "intel",
+    "1d94": "hygon",
     "1e3e": "iluvatar",
     "1ed5": "mthreads",
     "9999": "metax",

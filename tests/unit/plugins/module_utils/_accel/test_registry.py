@@ -80,6 +80,11 @@ def test_a_vendor_is_complete(name):
         ("8086:4940", "0b4000", None),  # QuickAssist
         ("8086:7d1d", "120000", None),  # neural processor of a client chip
         ("8086:09a2", "088000", None),
+        ("1d94:6210", "038000", "hygon"),
+        ("1d94:6320", "0b4000", "hygon"),
+        ("1d94:1450", "060000", None),  # the same vendor's processor
+        ("1d94:1451", "080600", None),
+        ("1d94:1468", "108000", None),
         ("1e3e:0002", "120000", "iluvatar"),
         ("1ed5:0400", "030200", "mthreads"),
         ("1ed5:04ff", "040300", None),
