@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +22,7 @@ if "ansible_collections" not in ROOT.parts:
     (_home / "ansible_collections/accel").mkdir(parents=True)
     (_home / "ansible_collections/accel/cluster").symlink_to(ROOT)
     sys.path.insert(0, str(_home))
+    atexit.register(shutil.rmtree, _home, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
