@@ -7,6 +7,8 @@ SHELL := /bin/bash
 	setup setup-test
 
 export ACCEL_REHEARSAL_INSTANCE ?= rehearsal
+# Handed over as it is: no shell reads the quotes in it.
+export REASON
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 # Nothing is written to the user's home; sockets need a short path.
@@ -38,7 +40,7 @@ verify: setup  ## judge the rehearsal hosts and write a report
 
 accept: setup  ## REASON='SXM5 replaced, ticket 4711': accept the cards where they are
 	@$(HOSTS_EXIST)
-	$(PLAY) accel.cluster.accept_baseline $(if $(value REASON),-e "accept_reason='$(REASON)'")
+	$(PLAY) accel.cluster.accept_baseline $(if $(value REASON),-e "accept_reason={{ lookup('ansible.builtin.env', 'REASON') }}")
 
 inject: setup  ## HOST=gpu-01 FAULT=card_lost SLOT=SXM5 [SLOT_B=...]: break something
 	@$(call need,HOST,HOST=gpu-01 FAULT=card_lost SLOT=SXM5)$(call need,FAULT,HOST=gpu-01 FAULT=card_lost SLOT=SXM5)
