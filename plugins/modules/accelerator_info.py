@@ -46,6 +46,12 @@ options:
       - Declared slot names, by PCI address or the other way round. They go before what vendor, kernel and firmware say.
     type: dict
     default: {}
+  declared_vendors:
+    description:
+      - Vendors that the collection does not know, by name, as the site declares them in C(cluster_vendors). With
+        anything wrong in a declaration the module fails before it asks any card.
+    type: dict
+    default: {}
   records_dir:
     description:
       - Directory of the records of this host. Nothing is written there.
@@ -347,6 +353,7 @@ def argument_spec() -> dict:
             "default": list(probe.GATHER),
         },
         "slots": {"type": "dict", "default": {}},
+        "declared_vendors": {"type": "dict", "default": {}},
         "records_dir": {"type": "path"},
         "host": {"type": "str"},
     }
@@ -374,6 +381,9 @@ def main() -> None:
     options = module.params
     if options["timeout_seconds"] < 1:
         module.fail_json(msg=f"timeout_seconds must be 1 or more, not {options['timeout_seconds']}")
+    wrong = probe.wrong_declarations(options["declared_vendors"])
+    if wrong:
+        module.fail_json(msg="; ".join(wrong))
     observation = as_dict(
         probe.observe(
             Runner(),
@@ -381,6 +391,7 @@ def main() -> None:
             timeout_seconds=options["timeout_seconds"],
             gather=options["gather"],
             declared_slots=options["slots"],
+            declared_vendors=options["declared_vendors"],
         )
     )
     if options["records_dir"]:

@@ -26,6 +26,7 @@ from .slot_names import natural
 NODE_FILE = "/etc/accel/node.json"
 LANGUAGES = ("en", "zh")
 _SLOTS = "cluster_accelerator_slots"
+_VENDORS = "cluster_vendors"
 EXIT_OK, EXIT_WARNING, EXIT_CRITICAL, EXIT_UNKNOWN = 0, 1, 2, 3
 
 
@@ -61,6 +62,7 @@ def load_node(path: str) -> dict:
         limit, named = node["declared"].get("cluster_query_timeout_seconds"), node["declared"].get(_SLOTS)
         wrong += [] if limit in (None, "") or (to_float(limit) or 0) > 0 else ["cluster_query_timeout_seconds"]
         wrong += [] if named in (None, "") or isinstance(named, dict) else [_SLOTS]
+        wrong += [] if isinstance(node["declared"].get(_VENDORS, {}), dict) else [_VENDORS]
     if wrong:
         raise NodeFileError(f"{path}: {', '.join(wrong)} can't be used; run the playbook accel.cluster.agent")
     if node.get("language") not in LANGUAGES:
@@ -88,7 +90,14 @@ def observe(node: dict, timeout_seconds: float | None, runner: Runner) -> dict:
     """Ask the cards of this host; see ``accelerator_info`` for the shape."""
     declared = node["declared"]
     limit = timeout_seconds or float(declared.get("cluster_query_timeout_seconds") or 60)
-    observation = as_dict(probe.observe(runner, timeout_seconds=limit, declared_slots=declared.get(_SLOTS) or None))
+    observation = as_dict(
+        probe.observe(
+            runner,
+            timeout_seconds=limit,
+            declared_slots=declared.get(_SLOTS) or None,
+            declared_vendors=declared.get(_VENDORS) or None,
+        )
+    )
     if node["records_dir"]:
         try:
             known = record.load(os.path.join(node["records_dir"], "slots.json"), slots.problems)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from . import dmi, pci, registry, text
 from .model import TOOL_ABSENT, TOOL_UNREADABLE, Device, Health, Link, Observation, SlotName, Tool
@@ -30,25 +30,30 @@ def observe(
     declared_slots: dict | None = None,
     root: str = "/sys/bus/pci",
     dmi_path: str = "/sys/firmware/dmi/tables/DMI",
+    declared_vendors: dict | None = None,
 ) -> Observation:
     """Return what this host shows of its accelerators.
 
     ``vendors`` are names of ``registry.VENDORS`` (none: all); those named are asked even when the bus shows
     no device of theirs. ``timeout_seconds`` limits each command. ``declared_slots`` maps addresses to slot
-    names, or the other way round. Nothing is raised for what a host or a tool says: what could not be read
+    names, or the other way round; ``declared_vendors`` are vendors that the site declares, by name, and with anything
+    wrong in them none of them is known. Nothing is raised for what a host or a tool says: what could not be read
     is in ``errors``, and the tool has the state that tells why.
     """
     observation = Observation()
     gather = tuple(gather)
     named = [str(name).lower() for name in vendors or ()]
+    known, by_id = _known(declared_vendors, observation)
     for name in named:
-        if name not in registry.VENDORS:
-            observation.errors.append(f"vendor {name!r} is not known; known are {', '.join(registry.VENDORS)}")
-    wanted = [name for name in registry.VENDORS if not named or name in named]
+        if name not in known:
+            observation.errors.append(f"vendor {name!r} is not known; known are {', '.join(known)}")
+    wanted = [name for name in known if not named or name in named]
 
     def owner(function: pci.Function) -> str | None:
-        name = registry.PCI_VENDORS.get(function.vendor) if function.pci_class[:4] in registry.PCI_CLASSES else None
-        return name if name in wanted and registry.VENDORS[name].owns(function) else None
+        names = by_id.get(function.vendor, [])
+        if function.vendor in registry.CHIPSET_IDS and function.pci_class[:4] not in Vendor.pci_classes:
+            names = [name for name in names if name in (declared_vendors or {})]
+        return next((name for name in names if name in wanted and known[name].owns(function)), None)
 
     owned: dict[str, list[pci.Function]] = {name: [] for name in wanted}
     for function in pci.functions(runner, root, detailed=lambda one: owner(one) is not None):
@@ -63,7 +68,7 @@ def observe(
     for name, own in owned.items():
         if functions and not own and name not in named:
             continue  # others are here, this one is not: no reason to load it and to wait for its tool
-        vendor = registry.VENDORS[name]
+        vendor = known[name]
         answer = _ask(runner, vendor, own, timeout_seconds)
         absent = all(tool.state == TOOL_ABSENT for tool in answer.tools)
         if absent and not own and name not in named:
@@ -84,6 +89,36 @@ def observe(
         _name_slots(runner, root, dmi_path, functions, declared_slots, vendor_labels, observation)
     _leave_out(observation, gather)
     return observation
+
+
+def wrong_declarations(declared_vendors: dict | None) -> list[str]:
+    """Return what is wrong with the vendors that a site declares, in words."""
+    if not declared_vendors:
+        return []
+    # Imported when needed: few sites declare a vendor.
+    from .vendors import declared
+
+    return declared.problems(declared_vendors, registry.PCI_VENDORS)
+
+
+def _known(
+    declared_vendors: dict | None, observation: Observation
+) -> tuple[Mapping[str, Vendor], dict[str, list[str]]]:
+    """Return the vendors by name and their names by PCI vendor id, those of the site among them."""
+    known, by_id = registry.VENDORS, {one: [name] for one, name in registry.PCI_VENDORS.items()}
+    wrong = wrong_declarations(declared_vendors)
+    observation.errors.extend(wrong)
+    if wrong or not declared_vendors:
+        return known, by_id
+    from .vendors import declared
+
+    known = declared.known(known, declared_vendors)
+    by_id = {one: [name for name in names if name in known] for one, names in by_id.items()}
+    for name in declared_vendors:
+        for one in known[name].pci_vendors:
+            # One of that name may have replaced a vendor of the collection.
+            by_id[one] = [name, *(other for other in by_id.get(one, ()) if other != name)]
+    return known, by_id
 
 
 def _ask(runner: Runner, vendor: Vendor, functions: list[pci.Function], timeout_seconds: float) -> Answer:

@@ -70,6 +70,48 @@ def _metax() -> Vendor:
     return Metax()
 
 
+def _cambricon() -> Vendor:
+    from .vendors.cambricon import Cambricon
+
+    return Cambricon()
+
+
+def _enflame() -> Vendor:
+    from .vendors.enflame import Enflame
+
+    return Enflame()
+
+
+def _kunlunxin() -> Vendor:
+    from .vendors.kunlunxin import Kunlunxin
+
+    return Kunlunxin()
+
+
+def _neuron() -> Vendor:
+    from .vendors.neuron import Neuron
+
+    return Neuron()
+
+
+def _tpu() -> Vendor:
+    from .vendors.tpu import Tpu
+
+    return Tpu()
+
+
+def _denglin() -> Vendor:
+    from .vendors.denglin import Denglin
+
+    return Denglin()
+
+
+def _tenstorrent() -> Vendor:
+    from .vendors.tenstorrent import Tenstorrent
+
+    return Tenstorrent()
+
+
 class _Vendors(Mapping[str, Vendor]):
     """Vendors by name, each made when it is first asked for."""
 
@@ -100,11 +142,19 @@ VENDORS: Mapping[str, Vendor] = _Vendors(
         "iluvatar": _iluvatar,
         "mthreads": _mthreads,
         "metax": _metax,
+        "cambricon": _cambricon,
+        "enflame": _enflame,
+        "kunlunxin": _kunlunxin,
+        "neuron": _neuron,
+        "tpu": _tpu,
+        "denglin": _denglin,
+        "tenstorrent": _tenstorrent,
     }
 )
 
-# Processors and chipsets have the ids of vendors too: only functions of these classes are a reason to load one.
-PCI_CLASSES = Vendor.pci_classes
+# Ids that processors and chipsets carry too, in every server: only functions of an accelerator's class are a reason to
+# load these vendors.
+CHIPSET_IDS = ("8086", "1d94")
 
 # PCI vendor id -> name: tells whom to load. A test keeps it equal to what the vendor files say.
 PCI_VENDORS = {
@@ -117,4 +167,11 @@ PCI_VENDORS = {
     "1e3e": "iluvatar",
     "1ed5": "mthreads",
     "9999": "metax",
+    "cabc": "cambricon",
+    "1e36": "enflame",
+    "1d22": "kunlunxin",
+    "1d0f": "neuron",
+    "1ae0": "tpu",
+    "1e27": "denglin",
+    "1e52": "tenstorrent",
 }

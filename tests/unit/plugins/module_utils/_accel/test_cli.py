@@ -71,6 +71,27 @@ def test_devices_needs_no_declaration(capsys) -> None:
     assert json.loads(capsys.readouterr().out)["bus_count"] == 1
 
 
+def test_a_vendor_of_the_site_is_known_to_the_node(tmp_path, capsys) -> None:
+    acme = {
+        "pci_vendors": ["1eed"],
+        "command": ["acme-smi", "--csv"],
+        "format": "csv",
+        "fields": {"pci_address": "bus", "serial": "sn"},
+    }
+    host = runner("0000:18:00.0")
+    host.files.update({f"{BUS}0000:18:00.0/vendor": "0x1eed"})
+    host.tools, host.answers = {"acme-smi"}, {("acme-smi", "--csv"): (0, "bus,sn\n18:00.0,A1\n", "")}
+    assert cli.main(["devices", "--node-file", node_file(tmp_path, cluster_vendors={"acme": acme})], host) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == [
+        "-",
+        "0000:18:00.0",
+        "acme",
+        "1eed:2330",
+        "A1",
+        "unknown",
+    ]
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"host": "gpu-01"}'])
 def test_check_names_a_bad_node_file(tmp_path, capsys, text: str) -> None:
     path = tmp_path / "node.json"
@@ -194,6 +215,7 @@ def test_readings_that_can_not_be_used_are_no_pass(tmp_path, monkeypatch, severi
         {"declared": {"cluster_query_timeout_seconds": "nan"}},
         {"declared": {"cluster_query_timeout_seconds": -1}},
         {"declared": {"cluster_accelerator_slots": "SXM1"}},
+        {"declared": {"cluster_vendors": ["acme"]}},
     ],
 )
 @pytest.mark.parametrize("command", ["check", "devices", "slots"])
