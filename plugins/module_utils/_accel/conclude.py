@@ -11,7 +11,7 @@ does not say is unknown: a host without one was not reached, a role that is miss
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from . import hints, judge, slots
 from .model import CRITICAL, FAIL, LAYERS, NOT_APPLICABLE, PASS, SEVERITIES, UNKNOWN, VERDICTS, WARNING
@@ -158,16 +158,21 @@ def conclude(
     hosts = list(dict.fromkeys([*hosts, *sorted({*parts, *part_errors} - {*hosts}, key=judge.natural)]))
     findings: list[dict] = []
     observations: dict[str, dict] = {}
+    told = {
+        host: part["observed"]["devices"]
+        for host in hosts
+        for part in parts.get(host, {}).values()
+        if "devices" in part["observed"]
+    }
+    everywhere = judge.answering(told)
     for host in hosts:
         own = parts.get(host, {})
         said = [dict(one) for layer in own for one in own[layer]["findings"]]
         for one in said:
             one.pop("role", None)
-        observation = next(
-            (part["observed"]["devices"] for part in own.values() if "devices" in part["observed"]), None
-        )
+        observation = told.get(host)
         if observation is not None:
-            observations[host] = judge.placed(observation, baselines.get(host))
+            observations[host] = judge.placed(observation, baselines.get(host), everywhere)
             said = _renamed(said, observation, observations[host], language)
         findings += _once(said + _reachable(host, own, part_errors.get(host, {}), expected, said, at, language))
     findings += judge.judge_slots(baselines, {}, observations, declared, baseline_errors, now=at, language=language)
@@ -347,6 +352,7 @@ def build_run(
     by_host: dict[str, list[dict]] = {host: [] for host in hosts}
     for one in findings:
         by_host.setdefault(one["host"], []).append(one)
+    everywhere = judge.answering(observations)
     started = judge.parse_time(run_id.partition("Z-")[0] + "Z" if "Z-" in run_id else run_id)
     times = sorted(one["at"] for one in findings if one.get("at"))
     return {
@@ -365,7 +371,9 @@ def build_run(
                 "node_type": str(declared.get(host, {}).get("cluster_node_type") or "") or None,
                 "vendor": _vendor(declared.get(host, {}), observations.get(host)),
                 "reachable": bool(parts.get(host)),
-                "slots": cards(host, observations.get(host), baselines.get(host), by_host[host], now, language),
+                "slots": cards(
+                    host, observations.get(host), baselines.get(host), by_host[host], now, language, everywhere
+                ),
             }
             for host in hosts
         ],
@@ -382,18 +390,26 @@ def _vendor(declared: dict, observation: object) -> str | None:
 
 
 def cards(
-    host: str, observation: object, baseline: dict | None, findings: list[dict], now: str, language: str = "en"
+    host: str,
+    observation: object,
+    baseline: dict | None,
+    findings: list[dict],
+    now: str,
+    language: str = "en",
+    everywhere: Collection[str] = (),
 ) -> list[dict]:
     """Return every card of a host for the map: those seen, those lost, and those that a baseline remembers.
 
+    ``everywhere`` are the identities that answer on any host: a silent card here is none of them.
     Each has label, address, serial, uuid, model, the verdict of its own findings (warnings don't turn it) and those
     findings in short.
     """
     accepted = baseline if baseline and not slots.problems(baseline) else None
     entries: list[tuple[str | None, dict]]
     if isinstance(observation, dict):
+        known = judge.without(accepted, observation, everywhere)
         try:
-            spots = slots.cards(slots.build_record(observation, host, now, accepted))
+            spots = slots.cards(slots.build_record(observation, host, now, known))
             entries = [(spot.slot, spot.card) for spot in spots]
         except (ValueError, TypeError, AttributeError, KeyError):
             # Not fit for a record, but what can be told of the cards must not vanish from the map.

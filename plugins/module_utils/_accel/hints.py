@@ -327,8 +327,8 @@ CAUSES = {
     ),
     "device.slot.moved": _cause(
         FAIL,
-        "{card} was accepted in {origin} and is now in {place}",
-        "{card} 的确认位置为 {origin}，现位于 {place}",
+        "{card} was accepted in {origin} and is now in {place}{missed}",
+        "{card} 的确认位置为 {origin}，现位于 {place}{missed}",
         "The card is good, its place is another. Either put it back, or accept the move with accept_baseline and a "
         "reason, so that the history of the card stays true.",
         "卡本身正常，只是换了位置。请放回原处，或用 accept_baseline 并注明原因确认此次移动，使该卡的历史保持真实。",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
@@ -78,6 +78,7 @@ _WORDS = {
         "empty": "nothing",
         "anonymous": "the card tells neither serial nor UUID",
         "nowhere": "{0} answers, but nothing tells in which slot it sits",
+        "not_found": "; {0}, accepted here, was not found",
     },
     "zh": {
         "slot": "槽位 {0}",
@@ -106,6 +107,7 @@ _WORDS = {
         "empty": "无",
         "anonymous": "该卡既无序列号也无 UUID",
         "nowhere": "{0} 有应答，但没有任何来源给出其槽位",
+        "not_found": "；此处已确认的{0}未找到",
     },
 }
 
@@ -310,15 +312,55 @@ def cards_of(observation: object, language: str = "en") -> list[_Card]:
     return sorted(cards, key=lambda card: (natural(card.label), str(card.address or "")))
 
 
-def placed(observation: object, baseline: dict | None) -> dict:
+def identities(observation: object) -> set[str]:
+    """Return UUIDs and serials of the cards that answer on a host."""
+    answered = {card.address for card in cards_of(observation) if card.state == "ok"}
+    devices = _dicts(_dict(observation).get("devices"))
+    told = [one.get(key) for one in devices if one.get("pci_address") in answered for key in ("uuid", "serial")]
+    return {str(name) for name in told if name}
+
+
+def answering(observations: Mapping[str, object]) -> set[str]:
+    """Return UUIDs and serials of the cards that answer on any of the hosts."""
+    return set().union(*(identities(observation) for observation in observations.values()))
+
+
+def without(baseline: dict | None, observation: object, everywhere: Collection[str]) -> dict | None:
+    """Return a baseline without the cards that answer on another host: they are not what is silent on this one."""
+    own = identities(observation)
+
+    def here(cards: list[dict]) -> list[dict]:
+        return [card for card in cards if _identity(card) in own or _identity(card) not in everywhere]
+
+    if not baseline:
+        return baseline
+    kept = {label: here(cards) for label, cards in baseline["slots"].items()}
+    kept = {label: cards for label, cards in kept.items() if cards}
+    return {**baseline, "slots": kept, "unplaced": here(baseline["unplaced"])}
+
+
+def _identity(card: dict) -> str | None:
+    # Boards with two chips share their serial, so the chip's own identity goes first.
+    return card.get("uuid") or card.get("serial")
+
+
+def placed(observation: object, baseline: dict | None, everywhere: Collection[str] = ()) -> dict:
     """Return a copy of an observation in which cards whose slot is not told have the one that was accepted for them.
 
     A card that is lost takes the vendor's name of its place with it, and the kernel's may be another one. What
     tells its slot, and the serial to pull, is the accepted address. A slot in which another card answers is not
     given away. Nor has a card moved, which answers as the accepted one at the accepted address, because a lesser source
     names its place than when it was accepted (the vendor's answer was damaged): "3" may be what was "SXM3".
+
+    ``everywhere`` are the identities that answer on any host. A card that answers, here or there, is not the one that
+    is silent: a wrong serial would have the wrong card pulled, so none is told then.
     """
     observation = dict(_dict(observation))
+    known = {*identities(observation), *everywhere}
+    observation["unanswered"] = [
+        {**entry, "serial": None, "uuid": None, "last": None} if _identity(entry) in known else entry
+        for entry in _dicts(observation.get("unanswered"))
+    ]
     if not baseline or slots.problems(baseline):
         return observation
     accepted = {
@@ -346,7 +388,7 @@ def placed(observation: object, baseline: dict | None) -> dict:
                     others = [{"label": old["label"], "source": old.get("source")}] if old.get("label") else []
                     others += _dicts(old.get("candidates"))
                     entry["slot"] = {"label": label, "source": "baseline", "candidates": others}
-                if key == "unanswered":
+                if key == "unanswered" and _identity(card) not in known:
                     told = {name: entry.get(name) or card.get(name) for name in ("serial", "uuid", "model")}
                     entry.update(told)
             entries.append(entry)
@@ -793,7 +835,8 @@ def judge_slots(
     for host, baseline in baselines.items():
         usable[host] = baseline if baseline and not slots.problems(baseline) else None
     compared: dict[str, dict | None] = {}
-    looked_at = {host: placed(observation, usable.get(host)) for host, observation in observations.items()}
+    everywhere = answering(observations)
+    looked_at = {host: placed(observation, usable.get(host), everywhere) for host, observation in observations.items()}
     for host in sorted(looked_at, key=natural):
         observation = looked_at[host]
         about = _dict(declared.get(host))
@@ -810,7 +853,9 @@ def judge_slots(
             found.append(finding("device.slot.unknown", host, detail=words(language)["not_told"], **common))
             continue
         try:
-            record = records.get(host) or slots.build_record(observation, host, moment, usable.get(host))
+            record = records.get(host) or slots.build_record(
+                observation, host, moment, without(usable.get(host), observation, everywhere)
+            )
             wrong = slots.problems(record)
         except (ValueError, TypeError, AttributeError, KeyError) as exc:
             wrong = [((), str(exc))]
@@ -914,6 +959,9 @@ class _SlotJudge:
             old, new = event["old"]["firmware_version"], event["new"]["firmware_version"]
             values.update(expected=old, observed=new)
             return self._finding("device.slot.firmware_changed", label, **values)
+        # A card that came or went does not hide the one that was here and is nowhere now.
+        missed = events.get("missing") if kind != "missing" else None
+        values["missed"] = self.say["not_found"].format(self._board(missed["old"])) if missed else ""
         if kind == "moved":
             values["card"] = self._board(event["new"])
         if kind == "swapped":

@@ -239,6 +239,23 @@ def problems(body: dict) -> list[tuple[tuple, str]]:
             found += [(("slots", label, number, *where), text) for where, text in _card_problems(card)]
     for number, card in enumerate(body["unplaced"]):
         found += [(("unplaced", number, *where), text) for where, text in _card_problems(card)]
+    return found or _twice(body)
+
+
+def _twice(body: dict) -> list[tuple[tuple, str]]:
+    """Return the chips that a record has in two places: one of them is wrong, and nothing tells which."""
+    places: list[tuple[tuple, str, dict]] = []
+    for label, here in body["slots"].items():
+        places += [(("slots", label, number), label, card) for number, card in enumerate(here)]
+    places += [(("unplaced", number), "unplaced", card) for number, card in enumerate(body["unplaced"])]
+    seen: dict[str, str] = {}
+    found: list[tuple[tuple, str]] = []
+    for where, place, card in places:
+        uuid = card["uuid"]
+        if uuid in seen:
+            found.append(((*where, "uuid"), f"{uuid} is in {seen[uuid]} already; a chip is in one place"))
+        elif uuid is not None:
+            seen[uuid] = place
     return found
 
 

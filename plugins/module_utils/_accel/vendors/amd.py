@@ -321,6 +321,19 @@ def _partition_id(entry: dict) -> int | None:
     return text.integer(told(entry, "partition", "partition_id") or told(entry, "partition_id"))
 
 
+def _partition(
+    index: int | None, number: int | None, mode: str | None, memory_mode: str | None, address: str | None
+) -> dict:
+    return {
+        "kind": "partition",
+        "index": index,
+        "id": number,
+        "mode": mode,
+        "memory_mode": memory_mode,
+        "pci_address": address,
+    }
+
+
 def _device(key: str, indexes: list[int], entries: dict[int, dict], metrics: dict[int, dict], source: str) -> Device:
     members = [entries[index] for index in indexes]
 
@@ -332,14 +345,13 @@ def _device(key: str, indexes: list[int], entries: dict[int, dict], metrics: dic
 
     alone = len(indexes) == 1
     logical = [
-        {
-            "kind": "partition",
-            "index": index,
-            "id": _partition_id(member),
-            "mode": mode(member, "compute_partition", "accelerator_partition", "accelerator_type"),
-            "memory_mode": mode(member, "memory_partition"),
-            "pci_address": _reported(member),
-        }
+        _partition(
+            index,
+            _partition_id(member),
+            mode(member, "compute_partition", "accelerator_partition", "accelerator_type"),
+            mode(member, "memory_partition"),
+            _reported(member),
+        )
         for index, member in zip(indexes, members)
     ]
     if alone and logical[0]["mode"] in (None, _UNSPLIT):
@@ -611,10 +623,15 @@ def _judge_partitions(runner, known: list[str], answer: Answer) -> None:
     """Name the cards whose partitions are not all listed; fill in a mode that the tool did not tell."""
     by_mode: dict[str | None, list[Device]] = {}
     for device in answer.devices:
+        if device.logical and all(part["mode"] for part in device.logical):
+            by_mode.setdefault(device.logical[0]["mode"], []).append(device)
+            continue
+        mode = text.clean(runner.read(f"/sys/bus/pci/devices/{device.pci_address}/current_compute_partition"))
+        if not device.logical and mode not in (None, _UNSPLIT):
+            # One entry of a card that the kernel calls split: the tool lists its first partition only.
+            device.logical = [_partition(device.index, None, None, None, device.pci_address)]
         for part in device.logical:
-            if part["mode"] is None:
-                told_by = f"/sys/bus/pci/devices/{device.pci_address}/current_compute_partition"
-                part["mode"] = text.clean(runner.read(told_by))
+            part["mode"] = part["mode"] or mode
         if device.logical:
             by_mode.setdefault(device.logical[0]["mode"], []).append(device)
     if not by_mode:

@@ -473,10 +473,12 @@ class Nvidia(Vendor):
             query = parse_query(result.stdout)
         except Unreadable as exc:
             tool.excerpt = text.excerpt(result.stdout, result.stderr)
-            tool.reason = failure.reason
+            # Beside a card that is named as lost, "no devices" means that this answer has none: the others are asked.
+            none_there = failure.reason == "no_devices" and not failure.lost
+            tool.reason = None if failure.reason == "no_devices" and failure.lost else failure.reason
             for driver in answer.drivers:
                 driver.library_version = failure.library_version
-            if failure.reason == "no_devices":
+            if none_there:
                 # A complete answer: the driver runs and has no card (also where a container was given none).
                 tool.state = TOOL_OK
                 return True

@@ -10,7 +10,7 @@ import json
 
 import observations as seen
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import conclude, judge, slots
+from ansible_collections.accel.cluster.plugins.module_utils._accel import conclude, judge, recall, slots
 from observations import DECLARED, NOW, SLOTS
 
 EXPECTED = [{"role": "baseline", "layer": "device"}, {"role": "driver", "layer": "device"}]
@@ -192,6 +192,55 @@ def test_a_slot_in_which_another_card_answers_is_not_given_to_a_silent_one():
     assert told["device.health", "gpu-01", "21"] == BLOCKED_BY_COUNT
     assert told["device.slot", "gpu-01", "SXM5"] == ("fail", "moved", None)
     assert told["device.health", "gpu-01", "SXM5"] == ("pass", "ok", None)
+
+
+def with_its_record(observation, host, number=1):
+    """Return an observation as the node tells it, which knows from its own record what sat where."""
+    told = true_to_life(observation)
+    recall.recall(told, baseline(host, seen.healthy(number)), host)
+    return told
+
+
+def spoken(outcome):
+    """Return everything that a run says of cards in words, and the serials of its map by host and slot."""
+    words = [one["message"] for one in outcome["run"]["findings"] if one["verdict"] != "pass"]
+    places = {(h["host"], s["label"]): s["serial"] for h in outcome["run"]["hosts"] for s in h["slots"]}
+    return " | ".join(words), places
+
+
+def test_a_lost_card_is_not_called_by_the_name_of_one_that_answers_in_another_slot():
+    """SXM5 and SXM6 were exchanged, then the card that came to SXM5 was lost: nobody may pull the other one."""
+    observation = seen.swapped(seen.healthy(), 6, 5)
+    outcome = cluster(gpu_01=with_its_record(seen.card_lost(observation), "gpu-01"))
+    words, places = spoken(outcome)
+    told = state(outcome)
+    assert told["device.slot", "gpu-01", "SXM6"] == ("fail", "moved", None)
+    assert (
+        "serial 165040100006 was accepted in slot SXM5 and is now in slot SXM6; "
+        "serial 165040100005, accepted here, was not found"
+    ) in words
+    (lost,) = [one for one in outcome["run"]["findings"] if one["hint"] == "device.count.lost"]
+    assert "165040100006" not in lost["message"] and "0000:ba:00.0" in lost["message"]
+    assert places["gpu-01", "SXM6"] == "165040100006"
+    assert list(places.values()).count("165040100006") == 1
+
+
+def test_a_lost_card_is_not_called_by_the_name_of_one_that_answers_on_another_host():
+    """SXM5 of two hosts were exchanged, then the one in gpu-02 was lost."""
+    first, second = seen.healthy(1), seen.healthy(2)
+    for key in ("serial", "uuid"):
+        first["devices"][6][key], second["devices"][6][key] = second["devices"][6][key], first["devices"][6][key]
+    outcome = cluster(gpu_01=first, gpu_02=with_its_record(seen.card_lost(second), "gpu-02", 2))
+    words, places = spoken(outcome)
+    (lost,) = [one for one in outcome["run"]["findings"] if one["hint"] == "device.count.lost"]
+    assert lost["host"] == "gpu-02" and "1650402" not in lost["message"]
+    assert state(outcome)["device.slot", "gpu-01", "SXM5"] == ("fail", "moved", None)
+    assert (
+        "serial 165040200006 was accepted in gpu-02 slot SXM5 and is now in slot SXM5; "
+        "serial 165040100006, accepted here, was not found"
+    ) in words
+    assert places["gpu-01", "SXM5"] == "165040200006"
+    assert list(places.values()).count("165040200006") == 1
 
 
 # ---------------------------------------------------------------------------------------------- what is missing

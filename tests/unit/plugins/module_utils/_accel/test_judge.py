@@ -717,7 +717,10 @@ def test_a_new_card_in_the_slot_of_one_that_went_to_another_host_is_told():
         ),
         ("gpu-02", "SXM5"): (
             "device.slot.moved",
-            "serial 165040100006 was accepted in gpu-01 slot SXM5 and is now in slot SXM5",
+            (
+                "serial 165040100006 was accepted in gpu-01 slot SXM5 and is now in slot SXM5; "
+                "serial 165040200006, accepted here, was not found"
+            ),
         ),
     }
 

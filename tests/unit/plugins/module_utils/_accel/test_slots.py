@@ -423,6 +423,13 @@ def test_a_card_that_never_had_an_identity_is_present():
     }
 
 
+def test_a_record_that_has_a_chip_in_two_places_is_none():
+    body = built(device("SXM5", A, "S1", "U1"), device("SXM6", B, "S1", "U2"))
+    assert slots.problems(body) == []  # two chips of one board
+    body["slots"]["SXM6"][0]["uuid"] = "U1"
+    assert slots.problems(body) == [(("slots", "SXM6", 0, "uuid"), "U1 is in SXM5 already; a chip is in one place")]
+
+
 def by_kernel(label, *args, **more):
     """Return a device whose slot only the kernel names."""
     one = device(None, *args, **more)

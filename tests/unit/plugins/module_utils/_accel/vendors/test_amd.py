@@ -144,6 +144,23 @@ def test_partitions_that_are_all_there_are_no_warning(cases):
     assert len(runner.calls) == 2
 
 
+@pytest.mark.parametrize("short", [["0000:22:00.0"], None], ids=["one card", "all cards"])
+def test_cards_that_list_only_their_first_partition_are_named(cases, short):
+    """The tool tells no mode; that a card with one entry is split is known from the kernel alone."""
+    answers, files, links, cards = partitioned(cases, 64)
+    short = short or cards
+    left_out = [index for index in range(64) if index % 8 and cards[index // 8] in short]
+    for command in (STATIC, METRIC):
+        entries = [one for one in json.loads(answers[command][1]) if one["gpu"] not in left_out]
+        answers[command] = (0, json.dumps(entries), "")
+    answer, _unused = ask(answers, cards, files, links=links)
+    assert answer.count == 8
+    warned = {device.pci_address: device.health.reasons for device in answer.devices if device.health.reasons}
+    assert warned == {address: ["1 of 8 partitions are listed"] for address in short}
+    assert {device.health.state for device in answer.devices if device.pci_address in short} == {"warning"}
+    assert {part["mode"] for device in answer.devices for part in device.logical} == {"CPX"}
+
+
 def test_render_nodes_of_other_vendors_do_not_count():
     paths = [
         "/sys/devices/pci0000:00/0000:0c:00.0",

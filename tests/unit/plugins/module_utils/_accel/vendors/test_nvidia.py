@@ -432,6 +432,16 @@ def test_case_01_nobody_answers_alone_either(cases, which):
     assert tool.state == TOOL_FAILED
 
 
+@pytest.mark.parametrize("which", ["a", "b"])
+def test_a_lost_card_is_told_and_then_that_there_are_none(cases, which):
+    """The rest of the answer is about the rest of the answer: the seven others are asked all the same."""
+    said = (cases / f"01-nvidia-gpu-lost/stdout_{which}.txt").read_text() + "No devices were found\n"
+    answer, tool, _runner = ask({ALL: (6, said, ""), **answers_alone(*OTHERS)}, *ADDRESSES)
+    assert answer.lost == ["0000:ba:00.0"]
+    assert [device.pci_address for device in answer.devices] == OTHERS
+    assert (answer.count, tool.state, tool.reason) == (7, TOOL_FAILED, None)
+
+
 def test_case_01_the_driver_lists_nothing(cases):
     said = (cases / "01-nvidia-gpu-lost/stdout_c.txt").read_text()
     answer, tool, runner = ask({ALL: (6, said, "")}, *ADDRESSES)
