@@ -16,6 +16,7 @@ docs/data.md shows the shapes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
@@ -115,6 +116,13 @@ def build_record(observation: dict, host: str, at: str, previous: dict | None = 
             kept.append(_Spot(host, spot.slot, dict(spot.card, present=False, state=GONE)))
 
     kept.sort(key=lambda spot: (_address_key(spot.card), str(spot.uuid or "")))
+    # A UUID that several cards show names none of them: a damaged answer must not make a record that is none.
+    told = Counter(spot.uuid for spot in kept)
+    for spot in kept:
+        if spot.uuid is not None and told[spot.uuid] > 1:
+            spot.card.update(
+                uuid=None, identity="address" if spot.card["identity"] == "uuid" else spot.card["identity"]
+            )
     record: dict = {
         "schema": SCHEMA,
         "host": host,

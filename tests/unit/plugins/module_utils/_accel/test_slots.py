@@ -430,6 +430,11 @@ def test_a_record_that_has_a_chip_in_two_places_is_none():
     assert slots.problems(body) == [(("slots", "SXM6", 0, "uuid"), "U1 is in SXM5 already; a chip is in one place")]
 
 
+def test_a_uuid_that_two_cards_show_names_neither_in_a_record():
+    body = built(device("SXM5", A, "S1", "U1"), device("SXM6", B, "S2", "U1"))
+    assert told(body) == {"SXM5": [("S1", None, A, "ok")], "SXM6": [("S2", None, B, "ok")]}
+
+
 def by_kernel(label, *args, **more):
     """Return a device whose slot only the kernel names."""
     one = device(None, *args, **more)
