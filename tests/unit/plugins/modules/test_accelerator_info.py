@@ -64,7 +64,7 @@ def test_defaults(capsys, asked):
     assert asked == {
         "vendors": [],
         "timeout_seconds": 60,
-        "gather": ["processes", "links", "slots", "health"],
+        "gather": ["processes", "links", "slots", "health", "kernel_log"],
         "declared_slots": {},
     }
     keys = {field.name for field in fields(model.Observation)}
