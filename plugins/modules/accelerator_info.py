@@ -39,8 +39,8 @@ options:
     description: What to return beside the cards themselves. What is left out has the value that says nothing is known.
     type: list
     elements: str
-    choices: [processes, links, slots, health]
-    default: [processes, links, slots, health]
+    choices: [processes, links, slots, health, kernel_log]
+    default: [processes, links, slots, health, kernel_log]
   slots:
     description:
       - Declared slot names, by PCI address or the other way round. They go before what vendor, kernel and firmware say.
@@ -201,7 +201,9 @@ devices:
       elements: dict
       returned: always
     processes:
-      description: Processes that use the card, with C(pid), C(name) and C(memory_bytes).
+      description:
+        - Processes that use the card, with C(pid), C(name), C(memory_bytes) and C(source), V(tool) for what the vendor
+          tool lists and V(open) for a process that only has the device node open.
       type: list
       elements: dict
       returned: always
@@ -315,6 +317,34 @@ drivers:
   type: list
   elements: dict
   sample: [{vendor: nvidia, kernel_version: 570.86.15, library_version: 570.86.15, loaded: true}]
+kernel_log:
+  description:
+    - Whether the kernel log of this boot could be read. C(state) is V(ok), V(unknown), V(shared) (a container without a
+      log of its own) or V(not_gathered); C(source) is the command, C(reason) why not.
+  returned: always
+  type: dict
+  sample: {state: ok, source: journalctl -k -b -o short-iso --no-pager -q -n 50000, reason: null}
+kernel_events:
+  description:
+    - What the kernel log of this boot says of accelerators, equal events put together, with C(at), C(vendor), C(code),
+      C(pci_address), C(pid), C(message) and C(count). C(cause) is the code of the event that this one follows from.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - at: "2026-11-30T01:02:03+0000"
+      vendor: nvidia
+      code: xid 79
+      pci_address: "0000:ba:00.0"
+      pid:
+      message: "NVRM: Xid (PCI:0000:ba:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+      count: 1
+      cause:
+holders_complete:
+  description: Whether all processes could be asked for the device nodes that they have open; V(none) when none were.
+  returned: always
+  type: bool
+  sample: true
 errors:
   description: What could not be read or was out of the ordinary, in words.
   returned: always

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
-from . import hints, slots
+from . import conditions, hints, slots
 from .model import (
     FAIL,
     NOT_APPLICABLE,
@@ -77,6 +77,10 @@ _WORDS = {
         "no_place": "{0}, slot not known",
         "empty": "nothing",
         "anonymous": "the card tells neither serial nor UUID",
+        "repair_failed": "the repair failed or its spare rows are used up",
+        "sram": "aggregate SRAM uncorrectable {0} > {1}",
+        "repaired": "; {0} rows or pages were repaired earlier",
+        "no_heat_limit": "the card does not tell at what temperature it slows down",
         "nowhere": "{0} answers, but nothing tells in which slot it sits",
         "not_found": "; {0}, accepted here, was not found",
     },
@@ -106,6 +110,10 @@ _WORDS = {
         "no_place": "{0}（槽位未知）",
         "empty": "无",
         "anonymous": "该卡既无序列号也无 UUID",
+        "repair_failed": "修复失败或备用行已用尽",
+        "sram": "SRAM 不可纠正错误累计 {0} > {1}",
+        "repaired": "；此前已修复 {0} 行（页）",
+        "no_heat_limit": "该卡未给出开始降频的温度",
         "nowhere": "{0} 有应答，但没有任何来源给出其槽位",
         "not_found": "；此处已确认的{0}未找到",
     },
@@ -550,8 +558,7 @@ class _HostJudge:
         self.found: list[dict] = []
 
     def add(self, cause: str, card: _Card | None = None, **values) -> None:
-        if card is not None:
-            values["card"] = card.name
+        values["card"] = card.name if card is not None else self.host
         values.setdefault("language", self.language)
         self.found.append(finding(cause, self.host, card.subject if card else None, now=self.at, **values))
 
@@ -564,13 +571,22 @@ class _HostJudge:
         self._driver()
         self._query()
         self._count()
+        log_read = conditions.kernel_log_of_host(self)
         for card in self.cards:
             blocker = self.state.blocker(card)
             self._model(card, blocker)
             self._memory(card, blocker)
+            conditions.memory_repair(self, card, blocker)
+            conditions.ecc(self, card, blocker)
             self._health(card, blocker)
+            conditions.temperature(self, card, blocker)
+            conditions.throttle(self, card, blocker)
+            conditions.ports(self, card, blocker)
+            if log_read:
+                conditions.kernel_log_of_card(self, card, blocker)
             self._link_width(card, blocker)
             self._link_speed(card, blocker)
+            conditions.processes(self, card, blocker)
         return self.found
 
     def _evidence(self) -> list[dict]:
@@ -632,6 +648,9 @@ class _HostJudge:
         silent = [card for card in self.cards if card.state not in ("ok", "lost", "hung")]
         answered = count if count is not None else sum(card.state == "ok" for card in self.cards)
         values: dict = {"evidence": self._evidence(), "expected": declared}
+        # What the kernel said of a lost card when it went is the first thing that anybody asks for.
+        for card in lost:
+            values["evidence"] += conditions.kernel_evidence(self, card)
         blocker = "device.driver" if self.state.driver_blocks else "device.query"
 
         if lost:

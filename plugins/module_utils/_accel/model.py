@@ -193,6 +193,9 @@ class Observation:
     could not tell), ``bus_count`` what PCI shows, ``unanswered`` the devices on the bus that did
     not answer: ``{"pci_address", "vendor", "pci_id", "state": "lost" | "not_reported", "reason",
     "model", "serial", "uuid", "firmware_version", "slot": SlotName, "link": Link, "numa_node", "last"}``.
+    ``kernel_log`` is ``{"state": "ok" | "unknown" | "shared" | "not_gathered", "source", "reason"}``,
+    ``kernel_events`` what kernel_log.py found in it. ``holders_complete`` is False when not all processes could be
+    asked what they have open, None when none were.
     """
 
     devices: list[Device] = field(default_factory=list)
@@ -202,6 +205,9 @@ class Observation:
     unanswered: list[dict] = field(default_factory=list)
     tools: list[Tool] = field(default_factory=list)
     drivers: list[Driver] = field(default_factory=list)
+    kernel_log: dict = field(default_factory=lambda: {"state": "not_gathered", "source": None, "reason": None})
+    kernel_events: list[dict] = field(default_factory=list)
+    holders_complete: bool | None = None
     errors: list[str] = field(default_factory=list)
 
 

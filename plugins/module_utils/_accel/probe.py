@@ -9,14 +9,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from . import dmi, pci, registry, text
-from .model import TOOL_ABSENT, TOOL_UNREADABLE, Device, Health, Link, Observation, SlotName, Tool
+from . import dmi, holders, kernel_log, pci, registry, text
+from .model import (
+    TOOL_ABSENT,
+    TOOL_OK,
+    TOOL_UNREADABLE,
+    Device,
+    Ecc,
+    Health,
+    Link,
+    Observation,
+    Readings,
+    Repair,
+    SlotName,
+    Tool,
+)
 from .runner import Runner
 from .slot_names import name_slots
 from .vendors.base import Answer, Vendor
 
 # What may be left out. Slots and links are read from sysfs, the others come with the vendor's answer.
-GATHER = ("processes", "links", "slots", "health")
+GATHER = ("processes", "links", "slots", "health", "kernel_log")
 
 # A device that is given to a guest belongs to the guest: the host's vendor tool cannot see it.
 _PASSED_THROUGH = ("vfio-pci", "pci-stub")
@@ -85,6 +98,16 @@ def observe(
         # A device that is not split is one logical device.
         observation.logical_count = sum(max(1, len(device.logical)) for device in observation.devices)
     _identify(observation.devices)
+    if "links" in gather:
+        _ask_ports(runner, observation, timeout_seconds)
+    if "processes" in gather and observation.devices:
+        problem = holders.add(runner, observation.devices)
+        observation.holders_complete = problem is None
+        if problem:
+            observation.errors.append(problem)
+    # A host whose cards all left the bus still has their driver: there the log says most.
+    if "kernel_log" in gather and (functions or observation.tools):
+        observation.kernel_log, observation.kernel_events = kernel_log.read(runner, timeout_seconds)
     if "slots" in gather:
         _name_slots(runner, root, dmi_path, functions, declared_slots, vendor_labels, observation)
     _leave_out(observation, gather)
@@ -129,6 +152,18 @@ def _ask(runner: Runner, vendor: Vendor, functions: list[pci.Function], timeout_
         message = f"{vendor.name}: {type(exc).__name__}: {exc}"
         tool = Tool(vendor.name, vendor.name, state=TOOL_UNREADABLE, excerpt=text.excerpt(message))
         return Answer(tools=[tool], errors=[message])
+
+
+def _ask_ports(runner: Runner, observation: Observation, timeout_seconds: float) -> None:
+    """Ask each vendor for the links between its devices; without an answer they stay untold."""
+    for name in dict.fromkeys(device.vendor for device in observation.devices):
+        own = [device for device in observation.devices if device.vendor == name and device.source != "sysfs"]
+        well = all(tool.state == TOOL_OK for tool in observation.tools if tool.vendor == name)
+        try:
+            if own:
+                observation.errors.extend(registry.VENDORS[name].ask_ports(runner, own, timeout_seconds, well))
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError) as exc:
+            observation.errors.append(f"{name}: links between cards: {type(exc).__name__}: {exc}")
 
 
 def _join(
@@ -273,8 +308,9 @@ def _leave_out(observation: Observation, gather: tuple[str, ...]) -> None:
             device.processes = []
         if "links" not in gather:
             device.link = Link()
+            device.ports = []
         if "health" not in gather:
-            device.health = Health()
+            device.health, device.ecc, device.repair, device.readings = Health(), Ecc(), Repair(), Readings()
     if "links" not in gather:
         for entry in observation.unanswered:
             entry["link"] = Link()

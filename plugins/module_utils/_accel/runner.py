@@ -39,6 +39,8 @@ EXTRA_PATH = (
 # What is read of an answer, and what ends a command that never stops writing before it fills the file system.
 READ_BYTES = 8 << 20
 FLOOD_BYTES = 64 << 20
+# How long the open files of all processes are looked through.
+HOLDERS_SECONDS = 5.0
 
 
 @dataclass
@@ -126,6 +128,37 @@ class Runner:
     def glob(self, pattern: str) -> list[str]:
         """Return the matching paths, sorted."""
         return sorted(glob.glob(pattern))
+
+    def holders(self, wanted: frozenset[str], seconds: float = HOLDERS_SECONDS) -> tuple[dict[str, list[int]], bool]:
+        """Return the processes that have one of the ``wanted`` device nodes open, by node, and whether all were seen.
+
+        Ends after ``seconds``: a host may have a hundred thousand open files. Processes that end meanwhile, and
+        those of others where this is not root, can't be looked into; the latter make the answer incomplete.
+        """
+        found: dict[str, list[int]] = {}
+        complete = True
+        end = time.monotonic() + seconds
+        for folder in glob.glob("/proc/[0-9]*"):
+            if time.monotonic() > end:
+                return found, False
+            try:
+                names = os.listdir(f"{folder}/fd")
+            except PermissionError:
+                complete = False
+                continue
+            except OSError:
+                continue
+            for name in names:
+                try:
+                    target = os.readlink(f"{folder}/fd/{name}")
+                except OSError:
+                    continue
+                if target in wanted:
+                    pids = found.setdefault(target, [])
+                    pid = int(folder[len("/proc/") :])
+                    if pid not in pids:
+                        pids.append(pid)
+        return found, complete
 
     def realpath(self, path: str) -> str:
         """Return the path with every symbolic link resolved."""

@@ -34,8 +34,11 @@ from ..model import (
     TOOL_UNREADABLE,
     Device,
     Driver,
+    Ecc,
     Health,
     Link,
+    Readings,
+    Repair,
     Tool,
 )
 from ..parallel import command_of, run_all
@@ -380,7 +383,10 @@ def _device(key: str, indexes: list[int], entries: dict[int, dict], metrics: dic
         memory_bytes=text.size_bytes(size) or text.size_bytes(size, "MB"),
         link=_link(members[0], metrics.get(indexes[0])),
         logical=logical,
-        health=_health(members, [metrics.get(index) for index in indexes]),
+        health=_health([metrics.get(index) for index in indexes]),
+        ecc=_ecc([metrics.get(index) for index in indexes]),
+        repair=_repair(members),
+        readings=_readings(members[0], metrics.get(indexes[0])),
         source=source,
     )
 
@@ -425,29 +431,82 @@ def _link(entry: dict, metric: dict | None) -> Link:
     )
 
 
-def _health(members: list[dict], metrics: list[dict | None]) -> Health:
-    """Return the worst that any partition shows; ok only when live values were read and no counter is raised.
+def _health(metrics: list[dict | None]) -> Health:
+    """Return what the tool concludes itself; ok only when live values were read.
 
-    Error counts are those since the driver was loaded. Cards without ECC print N/A, which is no fault.
+    Uncorrectable errors and retired pages are judged by checks of their own. Error counts are those since the driver
+    was loaded. Cards without ECC print N/A, which is no fault.
     """
-    critical, warning = [], []
-    for metric in metrics:
-        uncorrectable = text.integer(told(metric, "ecc", "total_uncorrectable_count"))
-        deferred = text.integer(told(metric, "ecc", "total_deferred_count"))
-        if uncorrectable:
-            critical.append(f"{uncorrectable} uncorrectable memory errors since the driver was loaded")
-        if deferred:
-            warning.append(f"{deferred} deferred memory errors since the driver was loaded")
-    for member in members:
-        if (told(member, "ras", "bad_page_threshold_exceeded") or "").lower() in ("true", "yes"):
-            critical.append("more memory pages are retired than the vendor allows")
-    if critical or warning:
-        return Health("critical" if critical else "warning", _unique(critical + warning))
+    deferred = [text.integer(told(metric, "ecc", "total_deferred_count")) for metric in metrics]
+    warning = [f"{count} deferred memory errors since the driver was loaded" for count in deferred if count]
+    if warning:
+        return Health("warning", _unique(warning))
     if not any(metrics):
         return Health("unknown", ["no live values: the tool gave none for this card"])
     if not any(_is_live(metric) for metric in metrics):
         return Health("unknown", ["no live values: temperature, power and use cannot be read"])
     return Health("ok")
+
+
+def _ecc(metrics: list[dict | None]) -> Ecc:
+    """Return the counts since the driver was loaded, the highest that any partition shows: they share the memory."""
+
+    def highest(name: str) -> int | None:
+        counts = [text.integer(told(metric, "ecc", name)) for metric in metrics]
+        return max((count for count in counts if count is not None), default=None)
+
+    return Ecc(
+        corrected_volatile=highest("total_correctable_count"),
+        uncorrected_volatile=highest("total_uncorrectable_count"),
+    )
+
+
+def _repair(members: list[dict]) -> Repair:
+    """Return the state of the page retirement, as far as this release tells whether its threshold is passed."""
+    words = [(told(member, "ras", "bad_page_threshold_exceeded") or "").lower() for member in members]
+    if any(word in ("true", "yes") for word in words):
+        return Repair("replace")
+    return Repair("ok" if any(word in ("false", "no") for word in words) else "unknown")
+
+
+# Violation of ``metric``'s section "throttle" (ROCm 6.3 and later) -> the word for it.
+_VIOLATIONS = (
+    ("prochot", "hardware"),
+    ("ppt", "power_cap"),
+    ("socket_thermal", "thermal"),
+    ("vr_thermal", "thermal"),
+    ("hbm_thermal", "thermal"),
+)
+
+
+def _throttles(metric: dict | None) -> list[str] | None:
+    states = {
+        name: (told(metric, "throttle", f"{name}_violation_status") or "").lower().replace("_", " ")
+        for name, _word in _VIOLATIONS
+    }
+    if any(state in ("active", "not active") for state in states.values()):
+        return _unique([word for name, word in _VIOLATIONS if states[name] == "active"])
+    # Older releases say only whether, not why: that it is throttled tells too little to judge.
+    return [] if (told(metric, "power", "throttle_status") or "").upper() == "UNTHROTTLED" else None
+
+
+def _readings(entry: dict, metric: dict | None) -> Readings:
+    def number(of: dict | None, *paths: tuple[str, ...]) -> float | None:
+        return next((found for found in (text.number(told(of, *path)) for path in paths) if found is not None), None)
+
+    used = told(metric, "mem_usage", "used_vram")
+    return Readings(
+        temperature_c=number(metric, ("temperature", "hotspot"), ("temperature", "edge")),
+        temperature_limit_c=number(
+            entry, ("limit", "slowdown_hotspot_temperature"), ("limit", "slowdown_edge_temperature")
+        ),
+        memory_temperature_c=number(metric, ("temperature", "mem")),
+        power_watts=number(metric, ("power", "socket_power")),
+        power_limit_watts=number(entry, ("limit", "socket_power_limit"), ("limit", "socket_power")),
+        utilization_percent=number(metric, ("usage", "gfx_activity")),
+        memory_used_bytes=text.size_bytes(used) or text.size_bytes(used, "MB"),
+        throttles=_throttles(metric),
+    )
 
 
 def _is_live(metric: dict | None) -> bool:
@@ -614,9 +673,13 @@ def _error_counts(runner, address: str) -> dict:
     """Return the kernel's error counts of a card ("ue: 0", "ce: 0" a block), which rocm-smi has no JSON for."""
     total: dict[str, int] = {}
     for path in runner.glob(f"/sys/bus/pci/devices/{address}/ras/*_err_count"):
-        for kind, count in re.findall(r"\b(ue|de):\s*(\d{1,18})\b", runner.read(path) or ""):
+        for kind, count in re.findall(r"\b(ue|ce|de):\s*(\d{1,18})\b", runner.read(path) or ""):
             total[kind] = total.get(kind, 0) + int(count)
-    return {"total_uncorrectable_count": total.get("ue"), "total_deferred_count": total.get("de")}
+    return {
+        "total_correctable_count": total.get("ce"),
+        "total_uncorrectable_count": total.get("ue"),
+        "total_deferred_count": total.get("de"),
+    }
 
 
 def _judge_partitions(runner, known: list[str], answer: Answer) -> None:

@@ -38,6 +38,7 @@ from ..model import (
     Driver,
     Health,
     Link,
+    Readings,
     Tool,
 )
 from ..parallel import command_of, run_all
@@ -315,12 +316,29 @@ def _device(
         link=Link(under_load=any(loads) if loads else None),
         logical=logical if len(rows) > 1 else [],
         health=_health(rows, board),
+        readings=_readings(rows, loads),
         processes=[
             {"pid": one["pid"], "name": one["name"], "memory_bytes": text.size_bytes(one["memory_mb"], "MB")}
             for one in table.processes
             if any((one["npu"], one["chip"]) == (row.npu, row.chip) for row in rows)
         ],
         source=source,
+    )
+
+
+def _readings(rows: list[Chip], loads: list[int]) -> Readings:
+    """Return what the table has: the hottest chip, the sums of power and memory. It tells no limits."""
+    heat = [row.temp_c for row in rows if row.temp_c is not None]
+    power = [row.power_w for row in rows if row.power_w is not None]
+    used = [
+        row.hbm_used_mb if row.hbm_total_mb else row.memory_used_mb if row.memory_total_mb else None for row in rows
+    ]
+    told = [size for size in used if size is not None]
+    return Readings(
+        temperature_c=float(max(heat)) if heat else None,
+        power_watts=sum(power) if power else None,
+        utilization_percent=float(max(loads)) if loads else None,
+        memory_used_bytes=sum(told) * 1024**2 if told else None,
     )
 
 

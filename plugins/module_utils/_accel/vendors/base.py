@@ -66,3 +66,10 @@ class Vendor:
     def device_nodes(self, runner: Runner, device: Device) -> list[str]:
         """Return the device nodes of ``device`` that exist on this host."""
         raise NotImplementedError
+
+    def ask_ports(self, runner: Runner, devices: list[Device], timeout_seconds: float, well: bool) -> list[str]:
+        """Fill in ``ports`` of devices that answered; return what went wrong, in words. Costs nothing by default.
+
+        ``well`` is False where the tool failed or hung for other devices: each device is then asked alone.
+        """
+        return []

@@ -77,7 +77,7 @@ def test_defaults(capsys, asked):
     assert asked == {
         "vendors": [],
         "timeout_seconds": 60,
-        "gather": ["processes", "links", "slots", "health"],
+        "gather": ["processes", "links", "slots", "health", "kernel_log"],
         "declared_slots": {},
         "declared_vendors": {},
     }

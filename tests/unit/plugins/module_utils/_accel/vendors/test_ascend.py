@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device
+from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device, Readings
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.ascend import (
     Ascend,
@@ -348,6 +348,7 @@ def test_healthy_host():
         memory_bytes=65536 * MIB,
         link=first.link,
         health=first.health,
+        readings=Readings(temperature_c=40.0, power_watts=95.0, utilization_percent=71.0, memory_used_bytes=3310 * MIB),
         processes=[
             {"pid": 81230, "name": "python3.11", "memory_bytes": 51200 * MIB},
             {"pid": 81231, "name": "train|worker", "memory_bytes": 512 * MIB},
