@@ -99,7 +99,7 @@ def observe(
         observation.logical_count = sum(max(1, len(device.logical)) for device in observation.devices)
     _identify(observation.devices)
     if "links" in gather:
-        _ask_ports(runner, observation, timeout_seconds)
+        _ask_ports(runner, known, observation, timeout_seconds)
     if "processes" in gather and observation.devices:
         problem = holders.add(runner, observation.devices)
         observation.holders_complete = problem is None
@@ -154,14 +154,16 @@ def _ask(runner: Runner, vendor: Vendor, functions: list[pci.Function], timeout_
         return Answer(tools=[tool], errors=[message])
 
 
-def _ask_ports(runner: Runner, observation: Observation, timeout_seconds: float) -> None:
+def _ask_ports(
+    runner: Runner, vendors: Mapping[str, Vendor], observation: Observation, timeout_seconds: float
+) -> None:
     """Ask each vendor for the links between its devices; without an answer they stay untold."""
     for name in dict.fromkeys(device.vendor for device in observation.devices):
         own = [device for device in observation.devices if device.vendor == name and device.source != "sysfs"]
         well = all(tool.state == TOOL_OK for tool in observation.tools if tool.vendor == name)
         try:
             if own:
-                observation.errors.extend(registry.VENDORS[name].ask_ports(runner, own, timeout_seconds, well))
+                observation.errors.extend(vendors[name].ask_ports(runner, own, timeout_seconds, well))
         except (ValueError, TypeError, KeyError, AttributeError, IndexError) as exc:
             observation.errors.append(f"{name}: links between cards: {type(exc).__name__}: {exc}")
 
