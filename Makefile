@@ -11,6 +11,8 @@ export ACCEL_REHEARSAL_INSTANCE ?= rehearsal
 export REASON
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+# Ansible starts in no locale but a UTF-8 one; a script or a bare server has another.
+export LC_ALL := C.UTF-8
 # Nothing is written to the user's home; sockets need a short path.
 export ANSIBLE_HOME := $(CURDIR)/.cache/ansible
 export ANSIBLE_SSH_CONTROL_PATH_DIR := /run/accel-ssh

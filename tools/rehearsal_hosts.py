@@ -28,7 +28,9 @@ import ipaddress
 import json
 import os
 import pathlib
+import re
 import resource
+import shlex
 import shutil
 import signal
 import socket
@@ -186,7 +188,8 @@ def build_rootfs(made_from, target):
     command += [f"--dpkgopt={option}" for option in made_from["dpkg_options"]]
     command += [f"--aptopt={option.rstrip(';')}" for option in made_from["apt_options"]]
     command += [
-        f"--customize-hook=copy-in {plan}/etc {plan}/usr /",
+        # mmdebstrap splits the line as a shell does, and the path of a checkout may hold a blank.
+        "--customize-hook=" + shlex.join(["copy-in", f"{plan}/etc", f"{plan}/usr", "/"]),
         "--customize-hook=chroot $1 update-ca-certificates",
         # What must differ from host to host is made at first boot.
         "--customize-hook=rm -f $1/etc/ssh/ssh_host_* $1/etc/hostname; : > $1/etc/machine-id",
@@ -434,8 +437,9 @@ class Instance:
             public = self.inside(name, "cat", "/etc/ssh/ssh_host_ed25519_key.pub").stdout.split()
             known.append(f"{name},{addresses[name]['management']} {public[0]} {public[1]}\n")
         write(self.ssh_dir / "known_hosts", "".join(known))
-        options = f"  User root\n  IdentityFile {self.ssh_dir}/id_ed25519\n  IdentitiesOnly yes\n"
-        options += f"  UserKnownHostsFile {self.ssh_dir}/known_hosts\n  StrictHostKeyChecking yes\n"
+        # In quotes, because ssh takes a blank for the start of another file.
+        options = f'  User root\n  IdentityFile "{self.ssh_dir}/id_ed25519"\n  IdentitiesOnly yes\n'
+        options += f'  UserKnownHostsFile "{self.ssh_dir}/known_hosts"\n  StrictHostKeyChecking yes\n'
         config = "".join(f"Host {name}\n  HostName {addresses[name]['management']}\n{options}" for name in hosts)
         write(self.ssh_dir / "config", config)
         state = {
@@ -566,7 +570,8 @@ def namespaces_of(graph, ids):
 def unmount_below(*places):
     """Unmount everything under these folders, the deepest first."""
     mounts = pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
-    points = [line.split()[4].encode().decode("unicode_escape") for line in mounts]
+    # The kernel writes a blank as \\040 and leaves letters as they are.
+    points = [re.sub(r"\\([0-7]{3})", lambda sign: chr(int(sign[1], 8)), line.split()[4]) for line in mounts]
     for point in sorted(points, key=len, reverse=True):
         if any(point == str(place) or point.startswith(f"{place}/") for place in places):
             run(["umount", "--lazy", point], check=False)

@@ -11,6 +11,11 @@ fail() {
     exit 1
 }
 
+# Each of these means something to podman's volumes and overlays, to ssh, to TOML or to templates; a blank is quoted.
+case $PWD in
+    *[:,\"\'\\%\$\{\}\`]* | *$'\n'*) fail "the path of the checkout, $PWD, holds one of : , \" ' \\ % \$ { } \` or a line break, which podman or ssh can't take: move it" ;;
+esac
+
 # shellcheck source=/dev/null
 . /etc/os-release
 [ "${ID:-}" = debian ] || fail "this needs a Debian machine (12 or newer); this one is ${PRETTY_NAME:-unknown}"

@@ -12,12 +12,13 @@ import tempfile
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible_collections.accel.cluster.plugins.module_utils._accel import conclude, record, slots
+from ansible_collections.accel.cluster.plugins.module_utils._accel import conclude, hints, record, slots
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import LAYERS
 from ansible_collections.accel.cluster.plugins.plugin_utils import report
 
 ARGUMENTS = {
-    "site": {"type": "str", "required": True},
+    # Site and language come from the inventory, and no value of them may cost the run its report.
+    "site": {"type": "raw", "required": True},
     "site_dir": {"type": "path", "required": True},
     "run_id": {"type": "str", "required": True},
     "hosts": {"type": "list", "elements": "str", "required": True},
@@ -30,7 +31,7 @@ ARGUMENTS = {
             "layer": {"type": "str", "required": True, "choices": list(LAYERS)},
         },
     },
-    "language": {"type": "str", "default": "en", "choices": ["en", "zh"]},
+    "language": {"type": "raw", "default": "en"},
     "template": {"type": "path", "required": True},
 }
 
@@ -59,12 +60,17 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(problem)
         hosts = [str(host) for host in options["hosts"]]
         site_dir, run_id = str(options["site_dir"]), str(options["run_id"])
+        language = str(options["language"])
+        if language not in hints.LANGUAGES:
+            known = ", ".join(hints.LANGUAGES)
+            self._display.warning(f"{language!r} is no language of reports ({known}): the report is in English")
+            language = "en"
         folder = os.path.join(site_dir, "reports", run_id)
         parts, part_errors = read_parts(folder)
         baselines, baseline_errors = read_baselines(site_dir)
         declared, declared_errors = read_declared({*hosts, *parts}, task_vars["hostvars"])
         outcome = conclude.conclude(
-            site=str(options["site"]),
+            site=str(options["site"] or os.path.basename(site_dir)),
             run_id=run_id,
             hosts=hosts,
             expected=[{key: str(one[key]) for key in ("role", "layer")} for one in options["expected"]],
@@ -75,7 +81,7 @@ class ActionModule(ActionBase):
             declared_errors=declared_errors,
             baseline_errors=baseline_errors,
             now=record.now_utc(),
-            language=str(options["language"]),
+            language=language,
         )
         run = outcome["run"]
         write_report(folder, run, str(options["template"]), run["language"])

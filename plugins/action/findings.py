@@ -37,7 +37,10 @@ class ActionModule(ActionBase):
         options = self.validate_argument_spec(argument_spec=ARGUMENTS)[1]
         # A part is the product of a verify run, not a state of the host: it never counts as a change, and check
         # mode, which verifies too, needs it as much.
-        language = str(self._templar.template(task_vars.get("cluster_language", "en")))
+        try:
+            language = str(self._templar.template(task_vars.get("cluster_language", "en")))
+        except Exception:  # whatever a template of the site may raise; findings in English are better than none
+            language = "en"
         try:
             path, part = hand_over(options, task_vars["inventory_hostname"], language)
         except (ValueError, record.RecordError) as exc:

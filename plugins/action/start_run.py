@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from datetime import datetime, timezone
 
 from ansible.errors import AnsibleActionFail
@@ -16,6 +17,10 @@ ARGUMENTS = {
     "site_dir": {"type": "path", "required": True},
     "run_id": {"type": "str", "default": ""},
 }
+
+
+# A folder may need no room at all, the parts of a few hosts need this much.
+PROBE_BYTES = 256 * 1024
 
 
 class ActionModule(ActionBase):
@@ -36,11 +41,15 @@ class ActionModule(ActionBase):
                 problem = conclude.path_name_problem(run_id, "run_id")
                 if problem:
                     raise AnsibleActionFail(problem)
+                ours = not os.path.isdir(os.path.join(reports, run_id))
                 record.make_directory(os.path.join(reports, run_id))
             else:
+                ours = True
                 run_id = claim(reports, datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ"))
+            probe(os.path.join(reports, run_id), ours)
         except OSError as exc:
-            raise AnsibleActionFail(f"{reports} can't take the report of a run: {exc}") from None
+            why = record.reason(exc)
+            raise AnsibleActionFail(f"{reports} can't take the report of a run: {why}. No host was asked.") from None
         result.update(changed=False, run_id=run_id, folder=os.path.join(reports, run_id))
         return result
 
@@ -61,3 +70,19 @@ def claim(reports: str, name: str) -> str:
             continue
         os.chmod(os.path.join(reports, run_id), 0o755)
         return run_id
+
+
+def probe(folder: str, ours: bool) -> None:
+    """Raise OSError where parts can't be written; then a folder that is ``ours`` goes again.
+
+    On a full disk every host would fail to hand over its findings, and leave the run with nobody to conclude it.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as handle:
+            handle.write(b"\0" * PROBE_BYTES)
+            handle.flush()
+            os.fsync(handle.fileno())  # some file systems look for room only when they write
+    except OSError:
+        if ours:
+            os.rmdir(folder)
+        raise

@@ -19,6 +19,8 @@ description:
   - Refuses a host that is not sound, because a baseline is not learned from a broken host. Fewer or more cards answer
     than are declared, a card does not answer, a card has no slot name, two hosts report one card. Nothing is written
     then.
+  - A run that is killed while it writes leaves its plan, C(acceptance.json), in the directory of the site. The next run
+    completes it before it compares, so baselines and history always come to tell the same.
   - Works on files of the controller and connects to no host. Run it once, not once a host.
 author:
   - accel.cluster contributors (@accel-cluster)
@@ -117,6 +119,12 @@ left_alone:
   type: list
   elements: str
   sample: [gpu-03]
+completed:
+  description: What was said of an acceptance that an earlier run had left half done, if there was one.
+  returned: always
+  type: list
+  elements: str
+  sample: []
 accepted:
   description: Hosts whose baseline was written, or would be in check mode.
   returned: always

@@ -21,8 +21,8 @@ author:
   - accel.cluster contributors (@accel-cluster)
 options:
   site:
-    description: Name of the site, for the report.
-    type: str
+    description: Name of the site, for the report; where it is empty, that of its directory.
+    type: raw
     required: true
   site_dir:
     description: Directory of the site on the controller.
@@ -53,8 +53,10 @@ options:
         required: true
         choices: [device, network, storage, application, monitoring]
   language:
-    description: Language of the report.
-    type: str
+    description:
+      - Language of the report, V(en) or V(zh). Any other value is named in a warning, and the report is in English;
+        findings that were handed over keep their language.
+    type: raw
     choices: [en, zh]
     default: en
   template:

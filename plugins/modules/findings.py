@@ -14,6 +14,7 @@ description:
     these parts of all hosts and gives the verdict.
   - Roles of one layer share a part. What a role wrote before is replaced, what other roles wrote stays.
   - Findings survive the death of their host, and nothing is judged or asserted here, so one layer never hides another.
+  - What is said of a crash is in the language C(cluster_language) of the host, in English where that is none.
   - A finding that is none is refused and named; then nothing is written.
   - A part is a product of the run and no state of the host, so this never counts as a change, and check mode writes
     it too.

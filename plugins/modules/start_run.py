@@ -13,6 +13,7 @@ description:
   - Makes C(reports/<run>) below the directory of the site, which no other run has, and returns its name.
   - Runs that start in the same second, on this controller or on another that shares the directory, get folders of
     their own.
+  - Fails where the disk has no room for a report, before any host is asked.
   - The folder is a product of the run and no state of a host, so this never counts as a change, and check mode makes
     it too.
   - Needs no connection to any host. Run it once, with C(run_once).

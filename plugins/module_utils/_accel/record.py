@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import glob
 import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from json.decoder import scanstring  # type: ignore[attr-defined]
 
@@ -75,7 +78,7 @@ def load(
     except FileNotFoundError:
         return None
     except OSError as exc:
-        raise RecordError(f"{path} cannot be read: {_reason(exc)}.") from exc
+        raise RecordError(f"{path} cannot be read: {reason(exc)}.") from exc
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as exc:
@@ -186,7 +189,8 @@ _REASONS = {
 }
 
 
-def _reason(exc: OSError) -> str:
+def reason(exc: OSError) -> str:
+    """Return why a file operation failed, in words."""
     return _REASONS.get(exc.errno or 0, exc.strerror or str(exc))
 
 
@@ -215,7 +219,7 @@ def stage(path: str, body: object, mode: int = 0o644) -> str:
     except OSError as exc:
         if temporary is not None:
             discard(temporary)
-        raise RecordError(f"{path} cannot be written: {_reason(exc)}. What was there before is intact.") from exc
+        raise RecordError(f"{path} cannot be written: {reason(exc)}. What was there before is intact.") from exc
     return temporary
 
 
@@ -225,7 +229,7 @@ def commit(temporary: str, path: str) -> None:
         os.replace(temporary, path)
     except OSError as exc:
         discard(temporary)
-        raise RecordError(f"{path} cannot be written: {_reason(exc)}. What was there before is intact.") from exc
+        raise RecordError(f"{path} cannot be written: {reason(exc)}. What was there before is intact.") from exc
     _sync_directory(os.path.dirname(path) or ".")
 
 
@@ -235,6 +239,25 @@ def discard(temporary: str) -> None:
         os.unlink(temporary)
     except OSError:
         pass  # a leftover hidden file harms nobody; the error that led here is the one to tell
+
+
+def remove(path: str) -> None:
+    """Remove a record for good; RecordError when it cannot be."""
+    try:
+        os.unlink(path)
+    except OSError as exc:
+        raise RecordError(f"{path} cannot be removed: {reason(exc)}.") from exc
+    _sync_directory(os.path.dirname(path) or ".")
+
+
+def leftovers(path: str) -> list[str]:
+    """Return what killed runs staged for ``path``, whose name may be a pattern, and neither committed nor discarded.
+
+    Only where nobody stages at the time: what another run is about to commit looks the same.
+    """
+    folder, name = os.path.split(path)
+    eight = "?" * 8  # signs are what mkstemp adds
+    return sorted(glob.glob(os.path.join(glob.escape(folder), f".{name}.{eight}")))
 
 
 def make_directory(path: str) -> str:
@@ -267,30 +290,65 @@ def _sync_directory(path: str) -> None:
 # History
 
 
-def append_history(path: str, events: list[dict]) -> None:
-    """Append one line an event. All of them or none: what a full disk cut short is taken back."""
-    if not events:
-        return
-    lines = [(json.dumps(event, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8") for event in events]
+@contextmanager
+def locked_history(path: str) -> Iterator[int]:
+    """Open a history for ``add_events`` and hold its lock: of several runs on one site, one at a time."""
     try:
         make_directory(os.path.dirname(path) or ".")
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError as exc:
-        raise RecordError(f"{path} cannot be written: {_reason(exc)}.") from exc
+        raise RecordError(f"{path} cannot be written: {reason(exc)}.") from exc
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # two runs on one controller take turns
-        size = os.fstat(handle).st_size
-        try:
-            if size and os.pread(handle, 1, size - 1) != b"\n":
-                _write_all(handle, b"\n")  # a line that a power cut left open must not swallow ours
-            for line in lines:
-                _write_all(handle, line)
-            os.fsync(handle)
-        except OSError as exc:
-            os.ftruncate(handle, size)
-            raise RecordError(f"{path} cannot be written: {_reason(exc)}. No line was added.") from exc
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield handle
     finally:
         os.close(handle)
+
+
+def append_history(path: str, events: list[dict]) -> None:
+    """Append one line an event. All of them or none: what a full disk cut short is taken back."""
+    if events:
+        with locked_history(path) as handle:
+            add_events(handle, path, events)
+
+
+def add_events(handle: int, path: str, events: list[dict]) -> None:
+    """Append to a history that is locked what does not stand there yet, in one write.
+
+    So the same call is right after a run that was killed before, in, or after its write: whole lines are not repeated,
+    and a line that was cut short is continued.
+    """
+    lines = [(json.dumps(event, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8") for event in events]
+    size = os.fstat(handle).st_size
+    try:
+        *whole, cut = _read_all(handle, size).split(b"\n")
+        there = Counter(whole)
+        missing = []
+        for line in lines:
+            if there[line[:-1]]:
+                there[line[:-1]] -= 1
+            else:
+                missing.append(line)
+        if not missing:
+            return
+        content = b"".join(missing)
+        if cut:  # a line that was left open must not swallow ours
+            content = content[len(cut) :] if content.startswith(cut) else b"\n" + content
+        _write_all(handle, content)
+        os.fsync(handle)
+    except OSError as exc:
+        os.ftruncate(handle, size)
+        raise RecordError(f"{path} cannot be written: {reason(exc)}. No line was added.") from exc
+
+
+def _read_all(handle: int, size: int) -> bytes:
+    content = b""
+    while len(content) < size:
+        piece = os.pread(handle, size - len(content), len(content))
+        if not piece:
+            break
+        content += piece
+    return content
 
 
 def _write_all(handle: int, content: bytes) -> None:
@@ -307,7 +365,7 @@ def read_history(path: str) -> list[dict]:
     except FileNotFoundError:
         return []
     except OSError as exc:
-        raise RecordError(f"{path} cannot be read: {_reason(exc)}.") from exc
+        raise RecordError(f"{path} cannot be read: {reason(exc)}.") from exc
     events = []
     for number, line in enumerate(lines, 1):
         if not line.strip():

@@ -9,9 +9,16 @@ import ipaddress
 import json
 import os
 import resource
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
+
+TOOLS = Path(__file__).resolve().parents[3] / "tools"
 
 
 @pytest.fixture
@@ -200,3 +207,70 @@ def test_a_command_that_hangs_becomes_a_sentence(hosts) -> None:
 def test_a_command_that_fails_brings_its_own_words_along(hosts) -> None:
     with pytest.raises(hosts.Problem, match="ended with 2: sh -c echo what is wrong >&2; exit 2\nwhat is wrong"):
         hosts.run(["sh", "-c", "echo what is wrong >&2; exit 2"])
+
+
+# Blanks and letters of any script are quoted, never split.
+ODD_PATH = "a b/机 房"
+
+
+def test_the_hook_of_mmdebstrap_takes_any_path(hosts, monkeypatch, tmp_path) -> None:
+    ran = []
+
+    def run(argv, **_more):
+        ran.append(argv)
+        (tmp_path / ODD_PATH / "root.part").write_text("")
+
+    monkeypatch.setattr(hosts, "run", run)
+    made_from = {"files": {"etc/x": ""}, "masked": [], "authorities": {}, "packages": "", "dpkg_options": [],
+                 "apt_options": [], "suite": "bookworm", "sources": []}  # fmt: skip
+    hosts.build_rootfs(made_from, tmp_path / ODD_PATH / "root.tar")
+    (hook,) = [word.partition("=")[2] for word in ran[0] if "copy-in" in word]
+    plan = tmp_path / ODD_PATH / "root.plan"
+    # What mmdebstrap itself splits the line with.
+    split = ["perl", "-MText::ParseWords", "-e", 'print join "\\n", shellwords $ARGV[0]', hook]
+    told = subprocess.run(split, capture_output=True, text=True, check=True).stdout.split("\n")
+    assert told == ["copy-in", f"{plan}/etc", f"{plan}/usr", "/"]
+
+
+def test_ssh_finds_its_files_below_any_path(hosts, answers, tmp_path) -> None:
+    hosts.CACHE = tmp_path / ODD_PATH
+    instance = hosts.Instance("rehearsal")
+    instance.ssh_dir.mkdir(parents=True)
+    answers.table["podman exec"] = "ssh-ed25519 AAAA comment"
+    addresses = {"gpu-01": {"management": "10.64.0.11", "fabric": "10.64.1.11"}}
+    instance.write_state(["gpu-01"], addresses, {"management": "10.64.0.0/24", "fabric": "10.64.1.0/24"})
+    files = {"identityfile": f"{instance.ssh_dir}/id_ed25519", "userknownhostsfile": f"{instance.ssh_dir}/known_hosts"}
+    by_inventory = (TOOLS.parent / "inventories/rehearsal/group_vars/cluster_hosts/rehearsal.yml").read_text()
+    common = yaml.safe_load(by_inventory)["ansible_ssh_common_args"]
+    common = common.replace("{{ rehearsal_state.ssh.known_hosts }}", files["userknownhostsfile"])
+    for arguments, wanted in (
+        (["-F", str(instance.ssh_dir / "config")], files),
+        (["-F", "none", *shlex.split(common)], {"userknownhostsfile": files["userknownhostsfile"]}),
+    ):
+        done = subprocess.run(["ssh", "-G", *arguments, "gpu-01"], capture_output=True, text=True, check=True)
+        told = dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
+        assert {key: told[key] for key in wanted} == wanted
+
+
+def test_what_is_mounted_below_any_path_is_found(hosts, answers, monkeypatch) -> None:
+    text = "36 35 98:0 / /x/a\\040b/机\\040房/merged rw - overlay overlay rw\n37 35 98:0 / /x/else rw - tmpfs t rw\n"
+    monkeypatch.setattr(hosts.pathlib.Path, "read_text", lambda *_args, **_more: text)
+    hosts.unmount_below(f"/x/{ODD_PATH}")
+    assert answers.ran == [f"umount --lazy /x/{ODD_PATH}/merged"]
+
+
+@pytest.mark.parametrize("sign", [*":,\"'\\%${}`", "\n"])
+def test_a_path_that_podman_or_ssh_can_not_take_is_refused_before_anything_is_made(tmp_path, sign) -> None:
+    place = tmp_path / f"a{sign}b/tools"
+    place.mkdir(parents=True)
+    shutil.copy(TOOLS / "setup.sh", place)
+    done = subprocess.run([str(place / "setup.sh"), "rehearsal"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.startswith("set-up: the path of the checkout, "), done.stderr
+    assert [path.name for path in place.parent.iterdir()] == ["tools"]
+
+
+def test_make_works_in_any_locale() -> None:
+    """Ansible refuses to start in one that is not UTF-8, as a bare server's or that of a script."""
+    show = ["make", "-s", "-C", str(TOOLS.parent), "--eval", "show: ; @echo $$LC_ALL", "show"]
+    done = subprocess.run(show, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, check=True)
+    assert done.stdout == "C.UTF-8\n"

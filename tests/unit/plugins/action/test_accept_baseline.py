@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import copy
+import errno
+import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -60,7 +63,8 @@ def site(tmp_path):
 @pytest.fixture
 def accept(site, monkeypatch):
     """Return a function that runs the action once; warnings are in ``_warnings`` of its result."""
-    times = iter(f"2026-12-01T00:00:{second:02}Z" for second in range(60))
+    times = (f"2026-12-01T{hour:02}:{minute:02}:{second:02}Z" for hour, minute, second in
+             itertools.product(range(24), range(60), range(60)))  # fmt: skip
     monkeypatch.setattr(record, "now_utc", lambda: next(times))
 
     def once(records, hosts=None, declared=None, check=False, **options):
@@ -299,7 +303,7 @@ def test_what_is_no_record_of_that_host_is_refused(accept, records, says):
 
 def test_a_file_in_the_place_of_the_site_is_told(accept, site):
     site.write_text("")
-    with pytest.raises(AnsibleActionFail, match="cannot be written: a part of the path is a file, not a directory"):
+    with pytest.raises(AnsibleActionFail, match="cannot be read: a part of the path is a file, not a directory"):
         accept(TWO_HOSTS, reason="first")
     assert site.read_text() == ""
 
@@ -307,19 +311,199 @@ def test_a_file_in_the_place_of_the_site_is_told(accept, site):
 def test_a_full_disk_leaves_baselines_and_history_as_they_were(accept, site):
     site.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", str(site)], capture_output=True, text=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=44k", "tmpfs", str(site)], capture_output=True, text=True, check=False
     )
     if mounted.returncode:
         pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
     try:
         accept(TWO_HOSTS, reason="first")
         before = tree(site)
-        # The baselines still fit, the history does not: neither may change.
+        # The plan and the baselines still fit, the history does not: neither may change.
         with pytest.raises(AnsibleActionFail, match=r"history.jsonl cannot be written: no space is left on the device"):
             accept({**TWO_HOSTS, "gpu-01": rec("gpu-01", SXM1="B", SXM2="A")}, reason="x" * 5000)
         assert tree(site) == before
     finally:
         subprocess.run(["umount", str(site)], check=True)
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: no handler of errors sees it."""
+
+
+CALLS = ("mkdir", "mkstemp", "write", "fsync", "replace", "unlink")
+
+
+def kill_at(monkeypatch, turn, torn=None):
+    """Kill at the given call that changes a disk; with ``torn``, in a write that has written so many bytes."""
+    count = 0
+
+    def wrap(name, real):
+        def call(*args, **more):
+            nonlocal count
+            count += 1
+            if count == turn:
+                if name == "write" and torn is not None:
+                    real(args[0], args[1][:torn])
+                raise Killed
+            return real(*args, **more)
+
+        return call
+
+    for name in CALLS:
+        owner = record.tempfile if name == "mkstemp" else os
+        monkeypatch.setattr(owner, name, wrap(name, getattr(owner, name)))
+
+
+@pytest.fixture
+def unsynced(monkeypatch):
+    """Sync nothing: hundreds of acceptances would wait for the disk, and a killed process loses nothing it wrote."""
+    monkeypatch.setattr(os, "fsync", lambda _handle: None)
+
+
+NOW = {
+    "gpu-01": rec("gpu-01", SXM1="B", SXM2="A"),
+    "gpu-02": rec("gpu-02", SXM1="C", SXM2="X"),
+    "gpu-03": rec("gpu-03", SXM1="E", SXM2="F"),
+}
+EVENTS = [
+    ("gpu-01", "SXM1", "swapped", "A", "B"),
+    ("gpu-01", "SXM2", "swapped", "B", "A"),
+    ("gpu-02", "SXM2", "replaced", "D", "X"),
+    ("gpu-03", "SXM1", "installed", None, "E"),
+    ("gpu-03", "SXM2", "installed", None, "F"),
+]
+
+
+@pytest.mark.usefixtures("unsynced")
+@pytest.mark.parametrize("torn", [None, 0, 1, 400])
+@pytest.mark.parametrize("reason", ["new cards", ""])
+def test_an_acceptance_killed_at_any_step_is_completed_by_the_next(accept, site, monkeypatch, torn, reason):
+    for turn in range(1, 100):
+        shutil.rmtree(site, ignore_errors=True)
+        accept(TWO_HOSTS, reason="first")
+        with monkeypatch.context() as patch:
+            kill_at(patch, turn, torn)
+            try:
+                accept(NOW, reason="new cards")
+                break
+            except Killed:
+                pass
+        if not reason:
+            first = accept(NOW)  # without a reason, what was decided is completed and no more
+            decided = "failed" not in first
+            assert decided == bool(first["changed"]) == bool(first["_warnings"]) or not first["difference"], turn
+            if not decided:
+                assert history(site)[4:] == [] and not list(site.rglob(".*")), turn
+        accept(NOW, reason="new cards")
+        assert sorted(tree(site)) == [
+            *(f"baselines/slots/gpu-0{number}.json" for number in (1, 2, 3)),
+            "history.jsonl",
+        ], turn
+        assert history(site)[4:] == EVENTS, turn
+        for host, body in NOW.items():
+            kept = json.loads(tree(site)[f"baselines/slots/{host}.json"])
+            assert kept["slots"] == body["slots"], turn
+            events = [one for one in record.read_history(str(site / "history.jsonl")) if one["host"] == host]
+            assert kept["accepted"] == {key: events[-1][key] for key in ("at", "by", "reason")}, turn
+    assert turn > 20, "nothing was killed"
+
+
+@pytest.mark.usefixtures("unsynced")
+def test_a_completion_that_is_killed_is_completed_too(accept, site, monkeypatch):
+    accept(TWO_HOSTS, reason="first")
+    for first in range(10, 100, 3):  # what comes before the tenth is no completion
+        for second in range(1, 100, 2):
+            shutil.rmtree(site)
+            accept(TWO_HOSTS, reason="first")
+            killed = 0
+            for turn in (first, second):
+                with monkeypatch.context() as patch:
+                    kill_at(patch, turn)
+                    try:
+                        accept(NOW, reason="new cards")
+                    except Killed:
+                        killed += 1
+            accept(NOW, reason="new cards")
+            assert history(site)[4:] == EVENTS and not list(site.rglob(".*")), (first, second)
+            if killed < 2:
+                break
+        if not killed:
+            return
+    pytest.fail("it was killed at every step")
+
+
+def test_what_a_killed_run_decided_is_told_and_counts_as_a_change(accept, site, monkeypatch):
+    accept(TWO_HOSTS, reason="first")
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "add_events", lambda *_args: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            accept(NOW, reason="new cards")
+    assert (site / "acceptance.json").exists()
+    looked = accept(NOW, check=True)
+    assert looked["changed"] is True and looked["difference"] == [] and "would be completed" in looked["_warnings"][0]
+    assert (site / "acceptance.json").exists()
+    done = accept(NOW)
+    assert (done["changed"], done["difference"]) == (True, [])
+    assert done["_warnings"] == done["completed"]
+    (sentence,) = done["completed"]
+    assert sentence.startswith("An acceptance that was broken off is completed for gpu-01, gpu-02, gpu-03: ")
+    assert sentence.endswith("that of 2026-12-01T00:00:01Z by kim, 'new cards'")
+    assert accept(NOW)["changed"] is False
+
+
+def test_a_plan_that_is_none_is_refused_and_left_untouched(accept, site):
+    accept(TWO_HOSTS, reason="first")
+    plan = {"schema": 1, "accepted": {}, "history": [], "baselines": {"../x": rec("../x")}}
+    for text in ("{", json.dumps(plan), json.dumps({**plan, "baselines": []}), json.dumps({**plan, "history": [1]})):
+        (site / "acceptance.json").write_text(text)
+        before = tree(site)
+        for more in ({"reason": "x"}, {}, {"check": True}):
+            with pytest.raises(AnsibleActionFail, match=r"acceptance.json line 1 .* left untouched"):
+                accept(NOW, **more)
+        assert tree(site) == before
+
+
+@pytest.mark.usefixtures("unsynced")
+@pytest.mark.parametrize("call", ["write", "mkstemp"])
+def test_a_disk_that_fills_up_at_any_step_accepts_all_or_nothing(accept, site, monkeypatch, call):
+    accept(TWO_HOSTS, reason="first")
+    before = tree(site)
+    owner = os if call == "write" else record.tempfile
+    for turn in range(1, 100):
+        count = 0
+        real = getattr(owner, call)
+
+        def full(*args, real=real, turn=turn, **more):
+            nonlocal count
+            count += 1
+            if count == turn:
+                raise OSError(errno.ENOSPC, "full")
+            return real(*args, **more)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, call, full)
+            try:
+                accept(NOW, reason="new cards")
+                break
+            except AnsibleActionFail as exc:
+                assert "no space is left on the device" in str(exc)
+        assert tree(site) == before, turn
+    assert turn > 1 and history(site)[4:] == EVENTS
+
+
+def test_two_acceptances_take_turns_and_the_second_sees_the_first(accept, site, monkeypatch):
+    accept(TWO_HOSTS, reason="first")
+    compare = action.accept
+
+    def other_first(*args):
+        monkeypatch.setattr(action, "accept", compare)
+        found = compare(*args)
+        accept(NOW, reason="new cards")  # between the look of this run and its lock
+        return found
+
+    monkeypatch.setattr(action, "accept", other_first)
+    assert accept(NOW, reason="new cards")["msg"] == "The cards are as accepted."
+    assert history(site)[4:] == EVENTS
 
 
 def test_who_accepts_is_the_person_behind_sudo(accept, monkeypatch):

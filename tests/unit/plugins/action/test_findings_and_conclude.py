@@ -252,9 +252,11 @@ def inventory(tmp_path, language="en", bad="{{ no_such_variable }}"):
     }  # fmt: skip
 
 
-def play(tmp_path, *arguments, **more):
-    (tmp_path / "hosts.yml").write_text(yaml.safe_dump(inventory(tmp_path, **more)))
-    (tmp_path / "play.yml").write_text(PLAYBOOK)
+def play(tmp_path, *arguments, playbook=PLAYBOOK, values=None, **more):
+    hosts = inventory(tmp_path, **more)
+    hosts["all"]["vars"].update(values or {})
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump(hosts))
+    (tmp_path / "play.yml").write_text(playbook)
     (tmp_path / "ansible.cfg").write_text("[defaults]\n")  # not that of the checkout, nor of the user
     if not (tmp_path / "page.j2").exists():
         (tmp_path / "page.j2").write_text("<p>{{ verdict }}</p>\n")
@@ -325,3 +327,41 @@ def test_a_page_that_can_not_be_made_loses_no_finding(tmp_path):
     assert body["run"]["language"] == "zh"
     assert not (tmp_path / "site/reports" / RUN_ID / "report.html").exists()
     assert [f["message"] for f in body["findings"] if f["check"] == "device.count"] == ["1 张加速卡中有 1 张应答"] * 2
+
+
+WRONG = """
+- name: Verify as the roles do
+  hosts: all
+  gather_facts: false
+  vars:
+    cluster_site_dir: "{{ site_dir }}"
+    cluster_run_id: "{{ run_id }}"
+    acceptance_hosts: "{{ ansible_play_hosts_all }}"
+  tasks:
+    - name: Say that the role broke
+      accel.cluster.findings:
+        site_dir: "{{ site_dir }}"
+        run_id: "{{ run_id }}"
+        layer: device
+        role: baseline
+        crashed: it broke
+    - name: Conclude
+      ansible.builtin.include_role:
+        name: accel.cluster.acceptance
+        tasks_from: conclude
+"""
+
+
+@pytest.mark.parametrize("wrong", ["fr", ["zh"], {"a": 1}, None, 7, "{{ no_such_variable }}"])
+def test_a_wrong_language_or_name_of_the_site_costs_no_report(tmp_path, wrong):
+    done = play(tmp_path, playbook=WRONG, values={"cluster_language": wrong, "cluster_name": wrong})
+    told = done.stdout + done.stderr
+    assert done.returncode == 2 and "Fail where the cluster is not proven" in told, told
+    folder = tmp_path / "site/reports" / RUN_ID
+    body = json.loads((folder / "findings.json").read_text())
+    assert (body["run"]["language"], body["run"]["verdict"]) == ("en", "unknown")
+    assert isinstance(body["run"]["site"], str) and body["run"]["site"]
+    assert {one["host"] for one in body["findings"]} == {"dead-01", "gpu-01", "gpu-02"}
+    assert any("broke" in one["message"] for one in body["findings"])
+    assert 'lang="en"' in (folder / "report.html").read_text()
+    assert "the report is in English" in told

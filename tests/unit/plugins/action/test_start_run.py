@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from ansible.errors import AnsibleActionFail
+from ansible_collections.accel.cluster.plugins.action import start_run
 from ansible_collections.accel.cluster.plugins.action.start_run import claim
 from ansible_collections.accel.cluster.plugins.module_utils._accel import conclude
 
@@ -39,3 +43,65 @@ def test_a_place_that_can_not_be_written_is_an_error(tmp_path):
 def test_a_numbered_run_tells_its_time():
     run = conclude.build_run("lab", f"{SECOND}-2", [], [], [], {}, {}, {}, {}, "2026-11-30T01:09:00Z", "en")
     assert run["started_at"] == "2026-11-30T01:02:03Z"
+
+
+class Task:
+    action = "accel.cluster.start_run"
+    async_val = 0
+    check_mode = False
+
+    def __init__(self, **args):
+        self.args = args
+
+
+class Connection:
+    """Fails the test when anything of a connection is used."""
+
+    class _shell:
+        tmpdir = "none"
+
+
+def start(site, **options):
+    return start_run.ActionModule(Task(site_dir=str(site), **options), Connection(), None, None, None).run(task_vars={})
+
+
+@pytest.mark.parametrize("run_id", ["", "mine"])
+def test_a_run_leaves_nothing_but_its_folder(tmp_path, run_id):
+    started = start(tmp_path, run_id=run_id)
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == [
+        "reports",
+        f"reports/{started['run_id']}",
+    ]
+
+
+@pytest.mark.parametrize("run_id", ["", "mine"])
+def test_a_disk_that_has_no_room_for_a_report_is_told_before_any_host_is_asked(tmp_path, run_id):
+    """A folder needs no room, so a run on a full disk lost all hosts one by one and ended without a word of why."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(disk)], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
+    try:
+        with pytest.raises(AnsibleActionFail) as told:
+            start(disk / "site", run_id=run_id)
+        assert str(told.value) == (
+            f"{disk}/site/reports can't take the report of a run: no space is left on the device. No host was asked."
+        )
+        assert os.listdir(disk / "site/reports") == []
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_folder_that_was_there_stays_when_the_disk_is_full(tmp_path, monkeypatch):
+    (tmp_path / "reports/mine").mkdir(parents=True)
+
+    def full(_handle):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(AnsibleActionFail, match="no space is left on the device"):
+        start(tmp_path, run_id="mine")
+    assert os.listdir(tmp_path / "reports") == ["mine"] and os.listdir(tmp_path / "reports/mine") == []

@@ -282,5 +282,17 @@ def test_nobody_else_writes_between_the_lines_of_one_call(tmp_path, monkeypatch)
 
     monkeypatch.setattr(record.os, "write", watched)
     record.append_history(str(path), EVENTS)
-    assert len(refusals) == len(EVENTS), "every line is one write, under the lock"
+    assert len(refusals) == 1, "all lines are one write, under the lock"
     assert record.read_history(str(path)) == EVENTS
+
+
+def test_events_that_stand_in_the_history_are_not_written_again(tmp_path, monkeypatch):
+    path = tmp_path / "history.jsonl"
+    twins = [*EVENTS, EVENTS[-1]]  # two boards of one slot that tell neither serial nor UUID look alike
+    record.append_history(str(path), twins)
+    text = path.read_text()
+    monkeypatch.setattr(os, "fsync", lambda _handle: None)
+    for cut in range(len(text) + 1):
+        path.write_text(text[:cut])
+        record.append_history(str(path), twins)
+        assert path.read_text() == text, cut
