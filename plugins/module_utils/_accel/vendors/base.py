@@ -13,6 +13,10 @@ from ..pci import Function
 from ..runner import Runner
 
 
+class Unreadable(ValueError):
+    """The answer of a tool is not what it should be; the message says why. A parser raises nothing else."""
+
+
 @dataclass
 class Answer:
     """What a vendor's tools said about the devices of one host.

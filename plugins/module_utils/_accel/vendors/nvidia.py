@@ -30,7 +30,7 @@ from ..model import (
     Tool,
 )
 from ..runner import Result, Runner
-from .base import Answer, Vendor
+from .base import Answer, Unreadable, Vendor
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -71,7 +71,7 @@ _LIST_GPU = r"^GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>[^)]+)\)"
 _LIST_MIG = r"^\s+MIG (?P<profile>\S+)\s+Device\s+(?P<index>\d{1,9}): \(UUID: (?P<uuid>[^)]+)\)"
 _SICK = re.compile(r"unknown error|gpu is lost|requires? reset|err!", re.IGNORECASE)
 _MINOR = r"(?m)^Device Minor:\s*(\d+)"
-_PROCESS_NAME = r"(?s)(<process_name>)(.*?)(</process_name>)"
+_PROCESS_NAME = r"(?s)(<process_name>)((?:(?!</?process_name>).)*)(</process_name>)"
 _NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 
 # Boards that sit in numbered sockets. On every other board NVML gives a module number too (all ten PCIe
@@ -82,10 +82,6 @@ _NOT_SOCKETED = re.compile(r"PCIe|\bNVL\b", re.IGNORECASE)
 
 # GT/s of the PCIe generations 1 to 7.
 _GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
-
-
-class Unreadable(ValueError):
-    """The answer of the tool is not what it should be; the message says why."""
 
 
 @dataclass
@@ -160,7 +156,7 @@ def _tree(output: str) -> tuple[Element, str]:
     if begin < 0 or end < begin:
         raise Unreadable("no complete nvidia_smi_log in the answer")
     body = output[begin : end + len(closing)]
-    around = re.sub(r"<[?!][^>]*>", "", output[:begin]) + output[end + len(closing) :]
+    around = re.sub(r"<[?!][^<>]*>", "", output[:begin]) + output[end + len(closing) :]
     try:
         return ElementTree.fromstring(body), around.strip()
     except ElementTree.ParseError:

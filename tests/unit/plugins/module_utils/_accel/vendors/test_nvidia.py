@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -873,3 +874,16 @@ def test_the_order_of_answers_does_not_matter():
     """Cards that answer alone are put in the order of the bus, whichever answered first."""
     answer, _tool, _runner = ask({ALL: HANG, **answers_alone(*ADDRESSES)}, *reversed(ADDRESSES))
     assert [device.pci_address for device in answer.devices] == ADDRESSES
+
+
+@pytest.mark.parametrize("filler", ["<!", "<process_name>", "<process_name>&", "<", " ", "&", "GPU 0000:"])
+def test_a_long_run_of_one_sign_is_read_at_once(filler):
+    started = time.process_time()
+    long = filler * (200_000 // len(filler))
+    for text in (long + document(card()), document(card(), long), long):
+        nvidia.parse_failure(text)
+        try:
+            nvidia.parse_query(text)
+        except nvidia.Unreadable:
+            pass
+    assert time.process_time() - started < 3
