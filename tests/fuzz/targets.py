@@ -40,6 +40,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel import (
     slot_names,
     slots,
     text,
+    versions,
 )
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Result
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors import base
@@ -280,6 +281,12 @@ def _dmi(given: str) -> list[dmi.DmiSlot]:
     return found
 
 
+def _versions(given: str) -> list[str | None]:
+    """Look for the version of every component of every vendor."""
+    patterns = {source.pattern for vendor in registry.VENDORS.values() for source in vendor.versions}
+    return [versions.extract(given, pattern) for pattern in sorted(patterns)]
+
+
 def _two(given: str) -> bool:
     half = len(given) // 2
     return text.same_version(given[:half], given[half:])
@@ -295,6 +302,15 @@ _VALUE = {"errors": (ValueError,), "texts": WORDS, "kind": "-"}
 _RECORD = {"errors": (record.RecordError,), "kind": "-"}
 MAP = "0000:18:00.0 SXM1\n0000:2a:00.0 SXM2\nSXM3 0000:3a:00.0"
 
+VERSIONS = (
+    '{"cuda": {"name": "CUDA SDK", "version": "12.8.1"}, "nccl": {"version": "2.26.2"}}',
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu Jan 23 23:05:30 UTC 2025\nGCC version:  12.3.0\n",
+    "# version: 1.0\nruntime_running_version=[7.7.0.1.231:8.2.RC1]\ntoolkit_running_version=[7.7.0.1.231:8.2.RC1]\n",
+    "#define NCCL_MAJOR 2\n#define NCCL_MINOR 21\n#define NCCL_PATCH 5\n",
+    "Fabric Manager version is : 570.86.15\n",
+    "  - hostPath: /usr/lib/x86_64-linux-gnu/libcuda.so.570.86.15\n",
+    "NVIDIA Container Toolkit CLI version 1.17.4\ncommit: abc\n",
+)
 # Answers that the repository has no recording of.
 TEXTS = {
     "ascend.error_code": ("dcmi module initialize failed. ret is -8005\n",),
@@ -332,6 +348,12 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "pci.parse_bandwidth_lines": (pci.parse_bandwidth_lines, None, {"errors": (), "kind": "kernel"}),
     "dmi.parse_slots": (_dmi, None, {"errors": (), "kind": "-", "texts": (firmware_table(),)}),
     "dmi.parse_dmidecode": (dmi.parse_dmidecode, None, {"errors": (), "kind": "kernel"}),
+    "versions.extract": (_versions, None, {"errors": (), "kind": "-", "texts": VERSIONS}),
+    "versions.parse_os_release": (
+        versions.parse_os_release,
+        None,
+        {**_WORD, "texts": ('ID=debian\nVERSION_ID="12"\n',)},
+    ),
     "slot_names.natural": (slot_names.natural, tuple, _WORD),
     "slot_names.declared_slots": (_declared, None, {**_VALUE, "texts": (MAP,)}),
     "judge.parse_time": (lambda given: str(judge.parse_time(given)), str, _WORD),

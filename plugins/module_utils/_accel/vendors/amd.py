@@ -39,7 +39,7 @@ from ..model import (
     Tool,
 )
 from ..parallel import command_of, run_all
-from .base import Answer, Vendor
+from .base import COMMAND, FILE, Answer, Vendor, VersionSource
 
 ROCM_SMI_OPTIONS = (
     "--showid",
@@ -453,12 +453,32 @@ def _unique(words: list[str]) -> list[str]:
     return list(dict.fromkeys(words))
 
 
+# Only the DKMS driver has a version file. The name of librccl has the number of ROCm, not that of RCCL; the header
+# is there where programs are built.
+_VERSIONS = (
+    VersionSource("driver_kernel", "amdgpu", FILE, "/sys/module/amdgpu/version", r"^(\d\S*)"),
+    VersionSource("runtime", "rocm", FILE, "/opt/rocm/.info/version", r"^(\d[\w.]*)"),
+    VersionSource(
+        "collectives",
+        "rccl",
+        FILE,
+        "/opt/rocm/include/rccl/rccl.h",
+        r"#define NCCL_MAJOR (\d+)\s+#define NCCL_MINOR (\d+)\s+#define NCCL_PATCH (\d+)",
+    ),
+    VersionSource(
+        "collectives", "rccl", COMMAND, "dpkg-query -W -f=${Version} rccl", r"^(\d+\.\d+\.\d+)", "no packages found"
+    ),
+    VersionSource("container_toolkit", "amd-ctk", COMMAND, "amd-ctk --version", r"version v?(\d\S*)"),
+)
+
+
 class Amd(Vendor):
     """AMD Instinct and Radeon."""
 
     name = "amd"
     pci_vendors = ("1002",)
     kernel_modules = ("amdgpu",)
+    versions = _VERSIONS
 
     def query(self, runner, functions, timeout_seconds: float) -> Answer:
         """Ask amd-smi, and rocm-smi where amd-smi gave nothing and nothing says that it cannot either."""

@@ -41,7 +41,7 @@ from ..model import (
     Tool,
 )
 from ..parallel import command_of, run_all
-from .base import Answer, Vendor
+from .base import FILE, Answer, Vendor, VersionSource
 
 VERSION_FILE = "/usr/local/Ascend/driver/version.info"
 
@@ -377,6 +377,20 @@ def _pci_id(board: dict[str, str]) -> str | None:
     return ":".join(found[1].zfill(4) for found in ids if found) if all(ids) else None
 
 
+# What runs in the kernel only the boards tell; these files tell what is installed.
+_CANN = "/usr/local/Ascend/ascend-toolkit/latest/version.cfg"
+_NNAE = "/usr/local/Ascend/nnae/latest/version.cfg"
+_RUNNING = r"(?m)^{}_running_version=\[[^\]:]*:([^\]\s]+)\]"
+_VERSIONS = (
+    VersionSource("driver_library", "ascend", FILE, VERSION_FILE, r"(?m)^Version=(\S+)"),
+    VersionSource("firmware_package", "ascend", FILE, "/usr/local/Ascend/firmware/version.info", r"(?m)^Version=(\S+)"),
+    VersionSource("runtime", "cann", FILE, _CANN, _RUNNING.format("toolkit")),
+    VersionSource("runtime", "cann", FILE, _NNAE, _RUNNING.format("runtime")),
+    VersionSource("collectives", "hccl", FILE, _CANN, _RUNNING.format("hccl")),
+    VersionSource("collectives", "hccl", FILE, _NNAE, _RUNNING.format("hccl")),
+)
+
+
 class Ascend(Vendor):
     """Huawei Ascend NPUs."""
 
@@ -386,6 +400,7 @@ class Ascend(Vendor):
     pci_classes = ("1200",)
     # As named by the drivers of 2021 to 2025.
     kernel_modules = ("drv_pcie_host", "drv_davinci_intf_host", "ascend_adapter")
+    versions = _VERSIONS
 
     def query(self, runner, functions, timeout_seconds: float) -> Answer:
         """Ask npu-smi about the table and the boards."""

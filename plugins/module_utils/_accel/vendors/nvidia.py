@@ -30,7 +30,7 @@ from ..model import (
     Tool,
 )
 from ..runner import Result, Runner
-from .base import Answer, Unreadable, Vendor
+from .base import COMMAND, FILE, LINK, Answer, Unreadable, Vendor, VersionSource
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -421,12 +421,38 @@ def slot_labels(devices: list[Device]) -> dict[str, str]:
     }
 
 
+_RELEASE = r"(?:^|\.so\.)(\d+\.[\d.]*\d)$"
+# The library's name has the full number, of which NVML itself prints two parts; the device file (CDI) names the
+# libraries that it was made with, so a stale one shows.
+_VERSIONS = (
+    VersionSource("driver_kernel", "nvidia", FILE, "/sys/module/nvidia/version", _RELEASE),
+    VersionSource(
+        "driver_kernel", "nvidia", FILE, "/proc/driver/nvidia/version", r"Kernel Module\b.*?\s(\d+\.[\d.]+)\s"
+    ),
+    VersionSource("driver_library", "nvidia", LINK, "/usr/lib/*/libnvidia-ml.so.1", _RELEASE),
+    VersionSource("driver_library", "nvidia", LINK, "/usr/lib64/libnvidia-ml.so.1", _RELEASE),
+    VersionSource(
+        "fabric_manager", "nvidia", COMMAND, "nv-fabricmanager --version", r"(?i)version is\s*:\s*(\d[\d.]*)"
+    ),
+    VersionSource("cdi", "nvidia", FILE, "/etc/cdi/*nvidia*", r"libcuda\.so\.(\d+\.[\d.]*\d)"),
+    VersionSource("cdi", "nvidia", FILE, "/var/run/cdi/*nvidia*", r"libcuda\.so\.(\d+\.[\d.]*\d)"),
+    VersionSource(
+        "runtime", "cuda", FILE, "/usr/local/cuda/version.json", r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"([^"\s]+)"'
+    ),
+    VersionSource("runtime", "cuda", FILE, "/usr/local/cuda/version.txt", r"CUDA Version (\d\S*)"),  # before 11.1
+    VersionSource("collectives", "nccl", LINK, "/usr/lib/*/libnccl.so.2", _RELEASE),
+    VersionSource("collectives", "nccl", LINK, "/usr/lib64/libnccl.so.2", _RELEASE),
+    VersionSource("container_toolkit", "nvidia-ctk", COMMAND, "nvidia-ctk --version", r"version v?(\d\S*)"),
+)
+
+
 class Nvidia(Vendor):
     """NVIDIA GPUs. NVSwitches carry the same vendor id but are bridges (class 0680), so they are no devices."""
 
     name = "nvidia"
     pci_vendors = ("10de",)
     kernel_modules = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem")
+    versions = _VERSIONS
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask nvidia-smi; see the module for the order."""
