@@ -370,6 +370,8 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
 EXEMPT = {
     "record.kind_of": "takes what JSON made",
     "record.read_history": "reads a file, line by line; test_record.py",
+    "locate.find": "takes what a person typed",
+    "locate.is_address": "only asks pci.normalise",
     "links.load": "reads a file; its parser is links.json",
     "pci.sort_key": "takes canonical addresses only",
     "slot_names.device_of": "takes canonical addresses only",
