@@ -70,6 +70,7 @@ _KERNEL_MODULE = r"Kernel Module\b.*?\s(\d+\.[\d.]+)\s"
 _LIST_GPU = r"^GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>[^)]+)\)"
 _LIST_MIG = r"^\s+MIG (?P<profile>\S+)\s+Device\s+(?P<index>\d{1,9}): \(UUID: (?P<uuid>[^)]+)\)"
 _SICK = re.compile(r"unknown error|gpu is lost|requires? reset|err!", re.IGNORECASE)
+_SICK_WORDS = ("unknown error", "gpu is lost", "require reset", "requires reset", "err!")
 _MINOR = r"(?m)^Device Minor:\s*(\d+)"
 _PROCESS_NAME = r"(?s)(<process_name>)((?:(?!</?process_name>).)*)(</process_name>)"
 _NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
@@ -132,8 +133,11 @@ def parse_query(output: str) -> Query:
         notes=notes,
     )
     corrupted = {_address(found["address"]) for found in re.finditer(_INFOROM, notes)}
+    # Looking at every field is for hosts where one of them says something.
+    low = output.lower()
+    any_sick = any(word in low for word in _SICK_WORDS)
     for index, gpu in enumerate(root.findall("gpu")):
-        sick = _sick_fields(gpu)
+        sick = _sick_fields(gpu) if any_sick else {}
         device = _device(gpu, index, query.driver_version, sick)
         if any("is lost" in word.lower() for word in sick):
             if device.pci_address:
@@ -155,7 +159,7 @@ def _tree(output: str) -> tuple[Element, str]:
     end = output.rfind(closing)
     if begin < 0 or end < begin:
         raise Unreadable("no complete nvidia_smi_log in the answer")
-    body = output[begin : end + len(closing)]
+    body = _without_clocks(output[begin : end + len(closing)])
     around = re.sub(r"<[?!][^<>]*>", "", output[:begin]) + output[end + len(closing) :]
     try:
         return ElementTree.fromstring(body), around.strip()
@@ -169,6 +173,12 @@ def _tree(output: str) -> tuple[Element, str]:
         return ElementTree.fromstring(body), around.strip()
     except ElementTree.ParseError as exc:
         raise Unreadable(f"the XML is damaged: {exc}") from exc
+
+
+def _without_clocks(body: str) -> str:
+    """Return the document without its lists of clocks: more than half of it, and nobody reads them."""
+    first, *rest = body.split("<supported_clocks>")
+    return first + "".join(piece.partition("</supported_clocks>")[2] or piece for piece in rest)
 
 
 def _sick_fields(gpu: Element) -> dict[str, list[str]]:

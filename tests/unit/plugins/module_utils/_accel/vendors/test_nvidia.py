@@ -887,3 +887,21 @@ def test_a_long_run_of_one_sign_is_read_at_once(filler):
         except nvidia.Unreadable:
             pass
     assert time.process_time() - started < 3
+
+
+def test_lists_of_clocks_are_passed_over():
+    clocks = "<supported_clocks><supported_mem_clock><value>ERR!</value></supported_mem_clock></supported_clocks>"
+    one = card().replace("</gpu>", f"{clocks}</gpu>")
+    two = card("2a", uuid="GPU-0a0a0a0a-0000-4000-8000-000000000002").replace("<serial>", f"{clocks}<serial>")
+    with_clocks, without = (
+        nvidia.parse_query(document(one, two)),
+        nvidia.parse_query(document(one, two).replace(clocks, "")),
+    )
+    assert with_clocks.devices == without.devices
+    assert len(with_clocks.devices) == 2
+    assert with_clocks.devices[0].health.state == "unknown"
+    cut = document(one, two).replace("</supported_clocks>", "")
+    try:
+        assert len(nvidia.parse_query(cut).devices) <= 2
+    except nvidia.Unreadable:
+        pass
