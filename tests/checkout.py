@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -21,3 +23,4 @@ def make_importable() -> None:
     (home / "ansible_collections/accel").mkdir(parents=True)
     (home / "ansible_collections/accel/cluster").symlink_to(ROOT)
     sys.path.insert(0, str(home))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)

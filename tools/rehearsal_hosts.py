@@ -56,6 +56,9 @@ DPKG_OPTIONS = ("path-exclude=/usr/share/man/*", "path-exclude=/usr/share/doc/*"
 FILES = {
     # The machine's kernel log is everybody's: a host must show only what its own emulator imports.
     "etc/systemd/journald.conf.d/accel-rehearsal.conf": "[Journal]\nReadKMsg=no\n",
+    # The clock is the machine's: nobody who logs in may set it. Podman takes no capability from a privileged container,
+    # and chrony refuses to start in one without it, so it is taken from the logins.
+    "etc/systemd/system/ssh.service.d/clock.conf": "[Service]\nCapabilityBoundingSet=~CAP_SYS_TIME\n",
     # Host keys are made on first boot, so that no two hosts share one.
     "etc/systemd/system/ssh.service.d/host-keys.conf": (
         "[Service]\nExecStartPre=\nExecStartPre=/usr/bin/ssh-keygen -A\nExecStartPre=/usr/sbin/sshd -t\n"
@@ -76,6 +79,7 @@ MASKED = (
     "systemd-ask-password-wall.path",
     "systemd-binfmt.service",
     "systemd-modules-load.service",
+    "systemd-timedated.service",  # tells the kernel the time zone, which moves the clock
 )
 
 

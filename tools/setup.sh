@@ -59,4 +59,6 @@ fi
 
 # 3. Ansible finds the checkout as accel.cluster (ansible.cfg names this path).
 mkdir -p .cache/collections/ansible_collections/accel
+# Somebody installed the collection while this configuration was in force: what is tested is the checkout.
+[ -L .cache/collections/ansible_collections/accel/cluster ] || rm -rf .cache/collections/ansible_collections/accel/cluster
 ln -sfn ../../../.. .cache/collections/ansible_collections/accel/cluster

@@ -60,7 +60,8 @@ class ActionModule(ActionBase):
         )
         complaints, notes = contract.judge(site)
         everything = [*unread, *files.complaints, *secrets_in_clear(files), *complaints]
-        everything += self._site_directory(site, defaults, sources)
+        # Of a site that is refused anyway, not even its directory is made.
+        everything += self._site_directory(site, defaults, sources, self._task.check_mode or bool(everything))
         result.update(
             changed=False,
             msg=f"The inventory is sound: {len(site.hosts)} hosts, {len(files.texts)} files",
@@ -69,6 +70,8 @@ class ActionModule(ActionBase):
         )
         if everything:
             result.update(failed=True, msg=_message(result["complaints"]))
+        else:
+            self._display.display("\n".join([f"{result['msg']}.", *notes]))
         return result
 
     def _roles(self):
@@ -116,7 +119,7 @@ class ActionModule(ActionBase):
                 hosts[name][variable] = declared
         return hosts
 
-    def _site_directory(self, site, defaults, sources):
+    def _site_directory(self, site, defaults, sources, look_only):
         """Yield what is wrong with the directories that hosts write records and reports to; one, if all is well."""
         seen = set()
         for values in site.hosts.values():
@@ -130,7 +133,7 @@ class ActionModule(ActionBase):
             if declared.error or not isinstance(path, str) or not path.startswith("/") or path in seen:
                 continue
             seen.add(path)
-            problem = _below_inventory(path, sources) or _not_writable(path, self._task.check_mode)
+            problem = _below_inventory(path, sources) or _not_writable(path, look_only)
             if problem:
                 text = f'cluster_site_dir is "{path}", {problem}'
                 yield contract.Complaint(["inventory"], text, _SITE_DIR_FORM, "cluster_site_dir", declared.place)
@@ -164,14 +167,14 @@ def _below_inventory(path, sources):
     return ""
 
 
-def _not_writable(path, check_mode):
-    """Return why a directory can't be written to, or nothing; in check mode without making it."""
+def _not_writable(path, look_only):
+    """Return why a directory can't be written to, or nothing; where it is only looked at, without making it."""
     existing = path
     while not os.path.exists(existing):
         existing = os.path.dirname(existing)
     if not os.path.isdir(existing):
         return f"but {existing} is no directory"
-    if check_mode:
+    if look_only:
         return "" if os.access(existing, os.W_OK | os.X_OK) else f"but {existing} can't be written to"
     try:
         os.makedirs(path, exist_ok=True)

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from ansible_collections.accel.cluster.plugins.module_utils._accel import judge
+from ansible_collections.accel.cluster.plugins.module_utils._accel import hints, judge
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import (
     FAIL,
     LAYERS,
@@ -414,6 +414,9 @@ class _Page:
             for index, state in enumerate(self.states)
             if state == verdict and state != PASS and self.causes[index] is None
         ]
+        # What explains the most comes first, as in the findings below.
+        explained = Counter(cause for cause in self.causes if cause is not None)
+        roots.sort(key=lambda index: -explained[index])
         causes = []
         for index in roots[:HEAD_SHOWN]:
             finding = self.findings[index]
@@ -457,7 +460,7 @@ class _Page:
                 "hosts": hosts,
                 "cards": sum(len(host["slots"]) for host in hosts),
             }
-            for name, hosts in groups.items()
+            for name, hosts in sorted(groups.items(), key=lambda item: not item[0])  # those without a type last
         ]
 
     def _host(self, host: dict) -> dict:
@@ -611,7 +614,7 @@ class _Page:
         finding = self.findings[index]
         name = self.card_names.get((finding.get("host"), finding.get("subject")))
         message = _text(finding.get("message"))
-        return message.replace(name, card) if name else message
+        return hints.tidy(message.replace(name, card)) if name else message
 
     def _item(self, indexes: list[int], consequences: list[int], own_hint: bool) -> dict:
         finding = self.findings[indexes[0]]

@@ -37,6 +37,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel import (
     pci,
     record,
     registry,
+    replies,
     slot_names,
     slots,
     text,
@@ -333,6 +334,8 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "text.size_bytes": (text.size_bytes, None, _WORD),
     "text.excerpt": (text.excerpt, str, {"errors": ()}),
     "text.same_version": (_two, None, {**_WORD, "texts": ("570.124570.124.06", "1.21.2", "a.bb.a")}),
+    "replies.address": (replies.address, None, _WORD),
+    "replies.generation_gts": (replies.generation_gts, None, _WORD),
     "model.to_int": (model.to_int, None, _WORD),
     # Declared values; who asks for one judges whether it is finite.
     "model.to_float": (lambda given: str(model.to_float(given)), str, _WORD),

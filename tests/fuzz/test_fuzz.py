@@ -18,7 +18,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel import model,
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-EXAMPLES = int(os.environ.get("ACCEL_FUZZ_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("ACCEL_FUZZ_EXAMPLES", "150"))
 # What a parser is called, or what the text that it takes is called.
 VERBS = ("parse", "read", "normalise", "identif")
 NAMES = (*targets.TEXT_PARAMETERS, "value", "word", "line", "address", "raw", "data", "lines")

@@ -77,6 +77,10 @@ def test_hosts_have_an_address_on_each_network_and_know_each_other(proving) -> N
     assert proving.ssh("node-02", f"timeout 10 bash -c '{greeting}'") == "SSH-2.0"
 
 
+def test_hosts_can_not_set_the_clock_of_the_machine(proving) -> None:
+    assert "Operation not permitted" in proving.ssh("node-01", "date --set=@$(date +%s) 2>&1 || true")
+
+
 def test_the_machines_kernel_log_is_not_the_hosts(proving) -> None:
     assert proving.ssh("node-01", "journalctl --dmesg --boot --quiet --no-pager") == ""
 

@@ -42,3 +42,14 @@ def test_chronyd_leaves_the_clock_of_the_machine_alone(host) -> None:
     assert service.is_running
     assert service.is_enabled
     assert "-x" in host.check_output("pgrep -ax chronyd").split()
+    # Nor did it ever, from the moment that its package was installed.
+    said = host.check_output("journalctl --unit=chrony --output=cat").splitlines()
+    starts = sum(line.startswith("chronyd version") for line in said)
+    assert starts == said.count("Disabled control of system clock") > 0
+
+
+def test_the_time_zone_is_set_without_telling_the_kernel(host) -> None:
+    """timedated tells it, and the first zone that a kernel is told moves the clock of the machine."""
+    zone = "CST +0800" if host.check_output("hostname") == "npu-01" else "UTC +0000"
+    assert host.check_output("date '+%Z %z'") == zone
+    assert host.check_output("systemctl show --value -p ActiveEnterTimestampMonotonic systemd-timedated") == "0"

@@ -63,7 +63,7 @@ REFUSED = {
         MISSPELT_GROUP,
         BAD_ADDRESS,
         "group h100_nodes (group_vars/h100_nodes/cluster.yml:10): cluster_acelerator_memory_gib is no variable of the "
-        "collection, so nothing reads it; accepted: a name from roles/cluster/meta/argument_specs.yml; "
+        "collection, so nothing reads it; accepted: one that ansible-doc -t role accel.cluster.cluster lists; "
         "for your own another prefix than cluster_; did you mean cluster_accelerator_memory_gib?",
         COUNT,
         "gpu-01, gpu-02 (group_vars/h100_nodes/cluster.yml:7): the slot of 0000:18:00.0, 0000:3a:00.0 in "

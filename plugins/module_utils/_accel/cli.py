@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import NoReturn, TextIO
 
 # What only some commands need is imported there: Slurm and the exporter start this every minute on every node.
-from .model import CRITICAL, FAIL, UNKNOWN, as_dict, to_float
+from .model import CRITICAL, FAIL, UNKNOWN, WARNING, as_dict, to_float
 from .runner import BoundedRunner, Runner
 
 NODE_FILE = "/etc/accel/node.json"
@@ -85,9 +85,10 @@ def load_node(path: str) -> dict:
 
 
 def exit_status(findings: list[dict]) -> int:
-    """Return the exit status: critical fail > critical unknown > any other fail or unknown > ok.
+    """Return the exit status: critical fail > critical unknown > any other fail > ok.
 
-    No finding at all is unknown.
+    No finding at all is unknown. What is not known and of severity warning is shown and counted, and no more: the link
+    of a card that is idle is such a thing, and a node is not taken out of service for it.
     """
     if not findings:
         return EXIT_UNKNOWN
@@ -149,40 +150,40 @@ def check(node: dict, observation: dict, keep: bool) -> tuple[list[dict], str]:
 
 
 def show_devices(observation: dict) -> str:
-    """Return one line a card, in slot order."""
-    rows = [("SLOT", "ADDRESS", "VENDOR", "MODEL", "SERIAL", "HEALTH")]
-    for device in observation["devices"]:
-        rows.append(
-            (
-                device["slot"]["label"] or "-",
-                device["pci_address"] or "-",
-                device["vendor"],
-                device["model"] or device["pci_id"] or "-",
-                device["serial"] or "-",
-                device["health"]["state"],
-            )
-        )
-    for lost in observation["unanswered"]:
-        rows.append(
-            ((lost.get("slot") or {}).get("label") or "-", lost["pci_address"], lost["vendor"], "-", "-", lost["state"])
-        )
+    """Return one line a card, in slot order; of one that does not answer, what is known of it."""
+    from .slot_names import natural
+
+    cards = [(device, device["health"]["state"]) for device in observation["devices"]]
+    cards += [(card, card["state"]) for card in observation["unanswered"]]
+    rows: list[tuple[str, ...]] = [("SLOT", "ADDRESS", "VENDOR", "MODEL", "SERIAL", "STATE")]
+    for card, state in sorted(cards, key=lambda one: natural(one[0]["slot"]["label"])):
+        model = card["model"] or card["pci_id"]
+        told = (card["slot"]["label"], card["pci_address"], card["vendor"], model, card["serial"], state)
+        rows.append(tuple(word or "-" for word in told))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
 def show_findings(findings: list[dict], language: str) -> str:
-    """Return what is not a pass, each with its hint, and the counts."""
+    """Return what is not a pass, the critical first, each hint once behind all that it is about, and the counts.
+
+    What is a warning is called so, whatever its verdict, as in the report of a run.
+    """
     from . import hints
 
     lines = []
-    for finding in findings:
-        if finding["verdict"] in (FAIL, UNKNOWN):
-            lines.append(f"{finding['verdict']:8}{finding['check']}  {finding['subject']}: {finding['message']}")
-            if not finding["blocked_by"]:
-                lines.append(f"        {hints.CAUSES[finding['hint']].hint[language]}")
     counts: dict[str, int] = {}
+    causes: dict[tuple[bool, str, bool], list[str]] = {}
     for finding in findings:
-        counts[finding["verdict"]] = counts.get(finding["verdict"], 0) + 1
+        verdict = finding["verdict"]
+        warning = verdict in (FAIL, UNKNOWN) and finding["severity"] == WARNING
+        kind = "warning" if warning else verdict
+        counts[kind] = counts.get(kind, 0) + 1
+        if verdict in (FAIL, UNKNOWN):
+            told = f"{kind:8}{finding['check']}  {finding['subject']}: {finding['message']}"
+            causes.setdefault((warning, finding["hint"], bool(finding["blocked_by"])), []).append(told)
+    for (_warning, cause, blocked), told_all in sorted(causes.items(), key=lambda one: one[0][0]):
+        lines += told_all if blocked else [*told_all, f"        {hints.CAUSES[cause].hint[language]}"]
     lines.append(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())) or "nothing was checked")
     return "\n".join(lines)
 

@@ -146,6 +146,9 @@ def listed(names: list[str], most: int = 4) -> str:
 def judge(site: Site) -> tuple[list[Complaint], list[str]]:
     """Return all complaints about a site, equal ones about several hosts as one, and notes that refuse nothing."""
     notes: list[str] = []
+    if site.hosts and not any("cluster_name" in values for values in site.hosts.values()):
+        default = site.known_variables().get("cluster_name", {}).get("default")
+        notes.append(f"cluster_name is not declared, so the site is called {default}")
     found = [
         *_groups(site, notes),
         *_files(site, notes),
@@ -153,6 +156,7 @@ def judge(site: Site) -> tuple[list[Complaint], list[str]]:
         *_variables(site),
         *_values(site),
         *_node_types(site),
+        *_clocks(site),
         *_site_wide(site),
     ]
     return merged(found), notes
@@ -349,7 +353,9 @@ def _variables(site: Site) -> Iterator[Complaint]:
         if role or meant:
             role = role or _role_of(meant, site.specs)
             problem = f"{mention.name} is no variable of the collection, so nothing reads it"
-            accepted = f"a name from roles/{role}/meta/argument_specs.yml; for your own another prefix than {role}_"
+            accepted = (
+                f"one that ansible-doc -t role accel.cluster.{role} lists; for your own another prefix than {role}_"
+            )
             subject = mention.owner or "inventory"
             yield Complaint([subject], problem, accepted, mention.name, mention.place, meant)
 
@@ -454,6 +460,17 @@ def _with_cards(host: str, name: str, values: dict[str, Declared]) -> Iterator[C
         if declared.scope == HOST and _NODE_TYPE.match(variable):
             accepted = f"one value in group_vars/{name}; hosts that differ are a node type of their own"
             yield Complaint([host], f"{variable} is set for one host", accepted, variable, declared.place)
+
+
+def _clocks(site: Site) -> Iterator[Complaint]:
+    """Find hosts that would have to take the time from themselves, and may not."""
+    for host, values in site.hosts.items():
+        servers, stratum = values.get("cluster_time_servers"), values.get("baseline_time_local_stratum", Declared(0))
+        own = {host, str(values.get("ansible_host", Declared(host)).value)}
+        named = servers.value if servers and isinstance(servers.value, list) else []
+        if servers and named and all(str(name) in own for name in named) and not to_int(stratum.value):
+            accepted = "another server; or, where there is none outside, baseline_time_local_stratum: 8 for this host"
+            yield _wrong([host], "cluster_time_servers", servers, accepted)
 
 
 def _site_wide(site: Site) -> Iterator[Complaint]:

@@ -207,7 +207,8 @@ def _number_meant(name: str, value: object) -> str:
         return str(_NUMBER_WORDS.index(word))
     found = re.match(r"^x?(\d+)(?:\.0+)?\s*([a-z/%]*)$", word)
     units = _UNITS.get(name.rsplit("_", 1)[-1], ())
-    return found[1] if found and found[2] in ("", *units) else ""
+    meant = found[1] if found and found[2] in ("", *units) else ""
+    return "" if meant == str(value) else meant
 
 
 # Meaning
@@ -350,7 +351,7 @@ def _slots(name: str, value: object, around: Surroundings) -> Iterator[Problem]:
             yield Problem(f"an address in {name}", key, f"each card once; {shown(addresses[address])} is the same card")
         if not isinstance(label, str) or not label.strip():
             yield Problem(f"the slot of {key} in {name}", label, _SLOT_FORM)
-        elif address and address not in addresses:
+        elif not address or address not in addresses:
             labels.setdefault(label.strip().casefold(), []).append(key)
         if address:
             addresses.setdefault(address, key)

@@ -684,7 +684,12 @@ def _language(language: str) -> str:
 
 def text(cause: str, language: str = "en", **params: object) -> str:
     """Return the message of ``<check>.<cause>``; KeyError for a cause that does not exist."""
-    return _FORMATTER.vformat(CAUSES[cause].message[_language(language)], (), params)
+    return tidy(_FORMATTER.vformat(CAUSES[cause].message[_language(language)], (), params))
+
+
+def tidy(words: str) -> str:
+    """Return words without the blank that a template sets around a name, where that name is Chinese too."""
+    return re.sub(r"(?<=[\u4e00-\u9fff]) +(?=[\u4e00-\u9fff])", "", words)
 
 
 def hint_text(cause: str, language: str = "en") -> str:
@@ -742,13 +747,17 @@ def faults_page(language: str = "en") -> str:
                 verdict = words["verdict"].format(verdict=verdict, severity=words["severities"][spec.severity])
             lines += [f"### {cause}", "", words["line"].format(verdict=verdict, message=message), ""]
             if spec.hint[language]:
-                lines += [_plain(spec.hint[language]), ""]
+                lines += [_escaped(spec.hint[language]), ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def _plain(words: str) -> str:
-    """Return a template without its number formats, and so that Markdown does not read it as markup."""
-    words = re.sub(r"\{([^{}:]+):[^{}]*\}", r"{\1}", words)
+    """Return a template without its number formats, as Markdown."""
+    return _escaped(re.sub(r"\{([^{}:]+):[^{}]*\}", r"{\1}", words))
+
+
+def _escaped(words: str) -> str:
+    """Return words so that Markdown does not read them as markup."""
     for sign in "\\`*<|":
         words = words.replace(sign, "\\" + sign)
     return words

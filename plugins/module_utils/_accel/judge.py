@@ -538,7 +538,9 @@ class _HostJudge:
             shown.append({"command": str(command), "rc": tool.get("rc"), "excerpt": excerpt(tool.get("excerpt"))})
         errors = self.observation.get("errors")
         for error in errors if isinstance(errors, list) else []:
-            shown.append({"command": "", "excerpt": excerpt(error)})
+            # What a tool said stands beside its command already.
+            if not any(one["excerpt"] and str(error).strip().endswith(one["excerpt"]) for one in shown):
+                shown.append({"command": "", "excerpt": excerpt(error)})
         return shown
 
     def _names(self, cards: Iterable[_Card]) -> str:

@@ -47,7 +47,7 @@ def observe(
     wanted = [name for name in registry.VENDORS if not named or name in named]
 
     def owner(function: pci.Function) -> str | None:
-        name = registry.PCI_VENDORS.get(function.vendor)
+        name = registry.PCI_VENDORS.get(function.vendor) if function.pci_class[:4] in registry.PCI_CLASSES else None
         return name if name in wanted and registry.VENDORS[name].owns(function) else None
 
     owned: dict[str, list[pci.Function]] = {name: [] for name in wanted}

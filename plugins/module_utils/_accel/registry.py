@@ -34,6 +34,42 @@ def _ascend() -> Vendor:
     return Ascend()
 
 
+def _gaudi() -> Vendor:
+    from .vendors.gaudi import Gaudi
+
+    return Gaudi()
+
+
+def _intel() -> Vendor:
+    from .vendors.intel import Intel
+
+    return Intel()
+
+
+def _hygon() -> Vendor:
+    from .vendors.hygon import Hygon
+
+    return Hygon()
+
+
+def _iluvatar() -> Vendor:
+    from .vendors.iluvatar import Iluvatar
+
+    return Iluvatar()
+
+
+def _mthreads() -> Vendor:
+    from .vendors.mthreads import Mthreads
+
+    return Mthreads()
+
+
+def _metax() -> Vendor:
+    from .vendors.metax import Metax
+
+    return Metax()
+
+
 class _Vendors(Mapping[str, Vendor]):
     """Vendors by name, each made when it is first asked for."""
 
@@ -53,7 +89,32 @@ class _Vendors(Mapping[str, Vendor]):
         return len(self._makers)
 
 
-VENDORS: Mapping[str, Vendor] = _Vendors({"nvidia": _nvidia, "amd": _amd, "ascend": _ascend})
+VENDORS: Mapping[str, Vendor] = _Vendors(
+    {
+        "nvidia": _nvidia,
+        "amd": _amd,
+        "ascend": _ascend,
+        "gaudi": _gaudi,
+        "intel": _intel,
+        "hygon": _hygon,
+        "iluvatar": _iluvatar,
+        "mthreads": _mthreads,
+        "metax": _metax,
+    }
+)
+
+# Processors and chipsets have the ids of vendors too: only functions of these classes are a reason to load one.
+PCI_CLASSES = Vendor.pci_classes
 
 # PCI vendor id -> name: tells whom to load. A test keeps it equal to what the vendor files say.
-PCI_VENDORS = {"10de": "nvidia", "1002": "amd", "19e5": "ascend"}
+PCI_VENDORS = {
+    "10de": "nvidia",
+    "1002": "amd",
+    "19e5": "ascend",
+    "1da3": "gaudi",
+    "8086": "intel",
+    "1d94": "hygon",
+    "1e3e": "iluvatar",
+    "1ed5": "mthreads",
+    "9999": "metax",
+}

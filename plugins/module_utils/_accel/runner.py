@@ -30,6 +30,9 @@ EXTRA_PATH = (
     "/bin",
     "/opt/rocm/bin",
     "/usr/local/dcmi",
+    "/opt/hyhal/bin",
+    "/usr/local/hyhal/bin",
+    "/usr/local/corex/bin",
 )
 
 

@@ -52,6 +52,7 @@ _UNREADABLE = (
 _PLACEHOLDER = {"unknown", "redacted", "not specified", "default string", "to be filled by o.e.m.", "xxx"}
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 # Digits of ASCII only, and no more of them than any tool prints: "\u00b2" is a digit to Python that int() refuses,
 # and a run of garbage would become infinity. A number that is none must not cost the host all its cards.
 _DIGITS = re.compile(r"[0-9]{1,25}")
@@ -132,6 +133,11 @@ def same_version(one: str | None, other: str | None) -> bool:
     left, right = one.split("."), other.split(".")
     shared = min(len(left), len(right))
     return shared >= min(2, max(len(left), len(right))) and left[:shared] == right[:shared]
+
+
+def whole_characters(text: str) -> str:
+    """Return JSON text without half characters (``\\ud800``), which no file and no other tool takes."""
+    return _SURROGATE.sub(r"\\ufffd", text) if "\\u" in text else text
 
 
 def plain(text: str) -> str:

@@ -70,8 +70,6 @@ _REASONS = (
 
 # A document starts a line. "[output" and "[WARN" are text, an opening bracket before a value is data.
 _DOCUMENT = re.compile(r"^[\[{](?=\s*(?:[\"\[{}\]\d]|$))", re.MULTILINE)
-# JSON can name half a character, which no file and no other tool takes.
-_SURROGATE = re.compile(r"\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
 _BLOCK_LINE = re.compile(r"^(\s*)([^:\s][^:]*):(?:\s+(.*))?$")
 _XCP = re.compile(r"^amdgpu_xcp[._]\d+$")
 _DEVICE_KEYS = ("gpu", "cpu", "ai_nic", "nic")
@@ -125,7 +123,7 @@ def read(output: str) -> Reading:
 def _documents(output: str) -> tuple[list, str, bool]:
     """Return the JSON documents, the text around them, and whether one was cut off."""
     decoder = json.JSONDecoder()
-    output = _SURROGATE.sub(r"\\ufffd", output)
+    output = text.whole_characters(output)
     documents: list = []
     around = []
     position = 0

@@ -26,6 +26,7 @@ from ansible.utils import vars as ansible_vars
 from ansible.vars.hostvars import HostVars
 from ansible.vars.manager import VariableManager
 from ansible_collections.accel.cluster.plugins.action import preflight
+from ansible_collections.accel.cluster.plugins.module_utils._accel.registry import VENDORS
 
 SOUND = Path(__file__).resolve().parents[2] / "inventories/sound"
 GROUPS = (
@@ -598,7 +599,7 @@ def test_site_name_that_is_no_directory_name(site, name, meant):
 def test_unknown_vendor(site):
     replace(site, NODE_FILE, "nvidia", "nvida")
     assert lines(site) == [
-        f'{NODES} ({NODE_FILE}:3): cluster_accelerator_vendor is "nvida"; accepted: one of nvidia, amd, ascend; '
+        f'{NODES} ({NODE_FILE}:3): cluster_accelerator_vendor is "nvida"; accepted: one of {", ".join(VENDORS)}; '
         "did you mean nvidia?"
     ]
 
@@ -656,14 +657,14 @@ def test_unknown_variable(site, name, role, meant):
     suggestion = f"; did you mean {meant}?" if meant else ""
     assert lines(site) == [
         f"group h100_nodes ({NODE_FILE}:7): {name} is no variable of the collection, so nothing reads it; "
-        f"accepted: a name from roles/{role}/meta/argument_specs.yml; for your own another prefix than {role}_{suggestion}"
+        f"accepted: one that ansible-doc -t role accel.cluster.{role} lists; for your own another prefix than {role}_{suggestion}"
     ]
 
 
 def test_unknown_variable_on_the_command_line(site):
     assert lines(site, extra=("cluster_languag=en",)) == [
         "inventory (command line): cluster_languag is no variable of the collection, so nothing reads it; "
-        "accepted: a name from roles/cluster/meta/argument_specs.yml; for your own another prefix than cluster_; "
+        "accepted: one that ansible-doc -t role accel.cluster.cluster lists; for your own another prefix than cluster_; "
         "did you mean cluster_language?"
     ]
 
@@ -831,8 +832,46 @@ def test_relative_site_directory(site):
 
 def test_default_of_the_site_directory_is_below_the_current_directory(site, monkeypatch):
     monkeypatch.chdir(site.parent)
-    assert lines(site, extra=("own=1 cluster_site_dir_is_left_to_its_default=1",))[1:] == []
+    assert lines(site, extra=("own=cluster_site_dir is left to its default",)) == []
     assert (site.parent / "sites/lab").is_dir()
+
+
+def test_of_a_site_that_is_refused_no_directory_is_made(site):
+    replace(site, NODE_FILE, "cluster_accelerator_count: 8", "cluster_accelerator_count: eight")
+    assert len(lines(site)) == 1
+    assert not (site.parent / "sites").exists()
+
+
+def test_host_that_takes_the_time_from_itself(site):
+    add(site, ALL_FILE, "cluster_time_servers: [ctl-01]\n")
+    told = (
+        'ctl-01 (group_vars/all/cluster.yml:5): cluster_time_servers is ["ctl-01"]; accepted: another server; or, where '
+        "there is none outside, baseline_time_local_stratum: 8 for this host"
+    )
+    assert lines(site) == [told]
+
+
+def test_host_that_is_the_clock_of_its_site(site):
+    add(site, ALL_FILE, "cluster_time_servers: [ctl-01]\n")
+    write(site, "host_vars/ctl-01/baseline.yml", "baseline_time_local_stratum: 8\n")
+    assert lines(site) == []
+
+
+def test_site_without_a_name_is_told_what_it_is_called(site):
+    replace(site, ALL_FILE, "cluster_name: lab\n", "")
+    assert "cluster_name is not declared, so the site is called cluster" in run(site)["notes"]
+
+
+def test_number_of_the_right_type_is_not_suggested_again(site):
+    add(site, NODE_FILE, "cluster_accelerator_link_width: 17\n")
+    (line,) = lines(site)
+    assert "cluster_accelerator_link_width is 17" in line
+    assert "did you mean" not in line
+
+
+def test_slot_that_two_cards_have_is_told_beside_a_bad_address(site):
+    add(site, NODE_FILE, 'cluster_accelerator_slots: {"0000:18:00.0": SXM1, "nowhere": SXM1}\n')
+    assert any("a slot of its own for each card" in line for line in lines(site))
 
 
 # Files

@@ -194,6 +194,36 @@ def test_the_head_names_the_first_causes():
     )
 
 
+def test_the_head_names_first_what_explains_the_most():
+    run = report_runs.sick()
+    last = [one for one in run["findings"] if one["verdict"] == "fail" and not one["blocked_by"]][-1]
+    run["findings"].remove(last)
+    # Of two causes the one of another host, told after all others, explains most of what could not be judged.
+    run["findings"].append(
+        {**last, "host": "zzz-09", "subject": "zzz-09", "check": "device.driver", "hint": "device.driver.not_loaded"}
+    )
+    blocked = {
+        **last,
+        "host": "zzz-09",
+        "verdict": "unknown",
+        "blocked_by": "device.driver",
+        "check": "device.health",
+        "hint": "device.health.blocked",
+    }
+    run["findings"] += [{**blocked, "subject": f"SXM{number}"} for number in range(1, 30)]
+    (causes,) = page(run).of("causes")
+    assert causes.text.startswith("zzz-09 ")
+
+
+def test_hosts_without_a_node_type_come_last():
+    run = report_runs.sick()
+    run["hosts"].insert(0, {"host": "ctl-01", "node_type": None, "vendor": None, "reachable": True, "slots": []})
+    titles = [element.text for element in page(run).elements if element.tag == "h3"]
+    (last,) = [number for number, title in enumerate(titles) if title.startswith("Other hosts")]
+    (first,) = [number for number, title in enumerate(titles) if title.startswith(str(run["hosts"][1]["node_type"]))]
+    assert first < last
+
+
 def test_the_five_counts_add_up_to_all_findings():
     run = report_runs.sick()
     (counts,) = page(run).of("counts")

@@ -129,6 +129,57 @@ def test_bad_readings_are_named_not_overwritten_and_hide_no_finding(tmp_path, ca
     assert (tmp_path / "links.json").read_text() == '{"schema": 1,'
 
 
+def told_of(cause: str, subject: str, **more: object) -> dict:
+    """Return a finding as ``check`` shows it."""
+    return judge.finding(cause, "gpu-01", subject, card=subject, **more)
+
+
+def test_each_hint_is_told_once_behind_all_that_it_is_about() -> None:
+    idle = {"observed": 2.5, "expected": 32.0}
+    judged = [
+        told_of("device.link_speed.no_reading", "SXM1", **idle),
+        told_of("device.health.critical", "SXM2", observed="the card requires a reset", expected="ok"),
+        told_of("device.link_speed.no_reading", "SXM2", **idle),
+        told_of("device.link_speed.ok", "SXM3", observed=32.0),
+    ]
+    lines = cli.show_findings(judged, "en").splitlines()
+    # What is critical comes first.
+    assert [line.split()[:3] for line in lines[:1]] == [["fail", "device.health", "SXM2:"]]
+    assert [line.split()[:3] for line in lines[2:4]] == [
+        ["warning", "device.link_speed", "SXM1:"],
+        ["warning", "device.link_speed", "SXM2:"],
+    ]
+    assert lines[4].startswith("        No fault: an idle card")
+    assert lines[5:] == ["1 fail, 1 pass, 2 warning"]
+
+
+def test_a_card_that_does_not_answer_is_shown_in_its_slot_with_its_serial() -> None:
+    def card(slot, **more):
+        return {
+            "slot": {"label": slot},
+            "pci_address": "0000:18:00.0",
+            "pci_id": "10de:2330",
+            "vendor": "nvidia",
+            **more,
+        }
+
+    well = {"model": "H100", "serial": "S2", "health": {"state": "ok"}}
+    lost = {"model": "H100", "serial": "S1", "state": "lost"}
+    nameless = {"model": None, "serial": None, "state": "not_reported"}
+    seen = {
+        "devices": [card("SXM10", **well), card("SXM2", **well)],
+        "unanswered": [card("SXM1", **lost), card(None, **nameless)],
+    }
+    rows = [line.split() for line in cli.show_devices(seen).splitlines()]
+    assert [(row[0], row[3], row[4], row[5]) for row in rows] == [
+        ("SLOT", "MODEL", "SERIAL", "STATE"),
+        ("SXM1", "H100", "S1", "lost"),
+        ("SXM2", "H100", "S2", "ok"),
+        ("SXM10", "H100", "S2", "ok"),
+        ("-", "10de:2330", "-", "not_reported"),
+    ]
+
+
 @pytest.mark.parametrize(("severity", "verdict", "status"), [("critical", "fail", 2), ("warning", "fail", 3)])
 def test_readings_that_can_not_be_used_are_no_pass(tmp_path, monkeypatch, severity, verdict, status) -> None:
     judged = [finding("pass"), finding(verdict, severity)]

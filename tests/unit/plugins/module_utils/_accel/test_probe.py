@@ -347,6 +347,25 @@ def test_a_host_without_cards(tree):
     assert seen == Observation()
 
 
+@pytest.mark.parametrize("bridge", ["0x8086", "0x1d94"])
+def test_a_processor_is_no_reason_to_load_the_vendor_of_its_maker(tree, monkeypatch, bridge):
+    made, vendors = [], registry.VENDORS
+    makers = {name: lambda name=name: made.append(name) or vendors[name] for name in vendors}
+    monkeypatch.setattr(registry, "VENDORS", registry._Vendors(makers))
+    tree.add("0000:17:00.0", bridge, "0x1450", "0x060400")
+    tree.add("0000:18:00.0")
+    assert observe(tree, healthy("0000:18:00.0")).count == 1
+    assert made == ["nvidia"]
+
+
+def test_a_plain_server_has_no_cards(tree):
+    tree.add("0000:00:02.0", "0x8086", "0x4690", "0x030000")
+    tree.add("0000:6b:00.0", "0x8086", "0x4940", "0x0b4000")
+    tree.add("0000:00:00.0", "0x1d94", "0x1450", "0x060000")
+    tree.add("0000:02:00.0", "0x1d94", "0x1468", "0x108000")
+    assert observe(tree) == Observation()
+
+
 def test_a_host_whose_cards_all_left_the_bus(tree):
     seen = observe(tree, {ALL: (6, "No devices were found\n", "")})
     assert (seen.count, seen.bus_count) == (0, 0)
@@ -371,7 +390,7 @@ def test_only_vendors_on_the_bus_are_asked(tree):
 
 def test_an_unknown_vendor_is_said(tree):
     seen = observe(tree, vendors=["nvidai"])
-    assert seen.errors == ["vendor 'nvidai' is not known; known are nvidia, amd, ascend"]
+    assert seen.errors == [f"vendor 'nvidai' is not known; known are {', '.join(registry.VENDORS)}"]
     assert seen.count is None
 
 

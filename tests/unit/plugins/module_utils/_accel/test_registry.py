@@ -34,6 +34,11 @@ def test_the_table_of_pci_vendors_is_that_of_the_files():
     assert told == registry.PCI_VENDORS
 
 
+def test_no_vendor_has_cards_of_a_class_that_is_no_reason_to_load_it():
+    for vendor in registry.VENDORS.values():
+        assert set(vendor.pci_classes) <= set(registry.PCI_CLASSES)
+
+
 def test_a_host_loads_only_its_own_vendor():
     code = (
         "import sys\n"
@@ -68,6 +73,22 @@ def test_a_vendor_is_complete(name):
         ("1002:1637", "040300", None),
         ("19e5:d802", "120000", "ascend"),
         ("19e5:1711", "030000", None),  # display of the management controller
+        ("1da3:1060", "120000", "gaudi"),
+        ("1da3:1020", "020000", None),
+        ("8086:0bd5", "038000", "intel"),
+        ("8086:56c0", "038000", "intel"),
+        ("8086:4940", "0b4000", None),  # QuickAssist
+        ("8086:7d1d", "120000", None),  # neural processor of a client chip
+        ("8086:09a2", "088000", None),
+        ("1d94:6210", "038000", "hygon"),
+        ("1d94:6320", "0b4000", "hygon"),
+        ("1d94:1450", "060000", None),  # the same vendor's processor
+        ("1d94:1451", "080600", None),
+        ("1d94:1468", "108000", None),
+        ("1e3e:0002", "120000", "iluvatar"),
+        ("1ed5:0400", "030200", "mthreads"),
+        ("1ed5:04ff", "040300", None),
+        ("9999:4000", "030200", "metax"),
         ("1a03:2000", "030000", None),
         ("102b:0538", "030000", None),
         ("15b3:1021", "020700", None),
