@@ -235,7 +235,7 @@ def _link(gpu: Element) -> Link:
     def generation(*names: str) -> float | None:
         for name in names:
             number = text.integer(gpu.findtext(f"pci/pci_gpu_link_info/pcie_gen/{name}"))
-            if number and number <= len(_GENERATIONS):
+            if number and 1 <= number <= len(_GENERATIONS):
                 return _GENERATIONS[number - 1]
         return None
 

@@ -905,3 +905,12 @@ def test_lists_of_clocks_are_passed_over():
         assert len(nvidia.parse_query(cut).devices) <= 2
     except nvidia.Unreadable:
         pass
+
+
+@pytest.mark.parametrize("generation", ["-1", "-9999999999", "0", "8", "9" * 25, "N/A"])
+def test_a_generation_of_the_bus_that_there_is_not_is_none(generation):
+    place = "pci/pci_gpu_link_info/pcie_gen/current_link_gen"
+    (device,) = nvidia.parse_query(document(card(**{place: generation}))).devices
+    assert device.link.speed_gts is None
+    (device,) = nvidia.parse_query(document(card(**{place: "5"}))).devices
+    assert device.link.speed_gts == 32.0
