@@ -145,6 +145,15 @@ def plain(text: str) -> str:
     return _ANSI.sub("", text)
 
 
+def name_and_value(line: str) -> tuple[str, str | None]:
+    """Return ("Bus Id", "0000:18:00.0") of a line "  Bus Id   : 0000:18:00.0"; None where it has no colon.
+
+    Not by an expression: one that allows blanks on both sides of both takes seconds for a long line of them.
+    """
+    name, colon, value = line.partition(":")
+    return name.strip(), value.strip() if colon else None
+
+
 def excerpt(*parts: str | None, limit: int = 2000) -> str:
     """Return the raw text that is kept as evidence: joined, printable, head and tail when too long."""
     text = "\n".join(part.strip() for part in parts if part and part.strip())

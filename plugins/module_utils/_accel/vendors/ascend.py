@@ -220,9 +220,8 @@ def read_fields(output: str) -> dict[str, str]:
 
 def _field(line: str) -> tuple[str, str] | None:
     """Return name and value of a ``Name : value`` line, None when it is none."""
-    # Not by an expression: one that allows blanks on both sides of a name takes seconds for a long line of them.
-    name, colon, value = (part.strip() for part in line.partition(":"))
-    return (name, value) if colon and re.match("[A-Za-z]", name) else None
+    name, value = text.name_and_value(line)
+    return (name, value) if value is not None and re.match("[A-Za-z]", name) else None
 
 
 def read_list(output: str) -> list[int]:
