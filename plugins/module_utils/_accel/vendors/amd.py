@@ -326,7 +326,7 @@ def _device(key: str, indexes: list[int], entries: dict[int, dict], metrics: dic
     members = [entries[index] for index in indexes]
 
     def first(*path: str) -> str | None:
-        return next((text.clean(told(member, *path)) for member in members if text.clean(told(member, *path))), None)
+        return next((word for word in (text.clean(told(member, *path)) for member in members) if word), None)
 
     def mode(member: dict, *names: str) -> str | None:
         return next((text.clean(told(member, "partition", n)) for n in names if told(member, "partition", n)), None)
