@@ -78,7 +78,9 @@ def _sequence(value: object, origin: type, inner: tuple, where: str) -> str | No
         if len(value) != len(inner):
             return f"{where} has {len(value)} parts, not {len(inner)}"
         return _first(problem(one, kind, f"{where}[{n}]") for n, (one, kind) in enumerate(zip(value, inner)))
-    kind = inner[0] if inner else object
+    if not inner:
+        return _first(_raw(one, f"{where}[{n}]") for n, one in enumerate(value))
+    kind = inner[0]
     return _first(problem(one, kind, f"{where}[{n}]") for n, one in enumerate(value))
 
 
