@@ -19,7 +19,7 @@ from . import pci, text
 from .model import TOOL_ABSENT, TOOL_FAILED, TOOL_HUNG, TOOL_OK, TOOL_UNREADABLE, Device, Driver, Health, Tool
 from .parallel import command_of, run_all
 from .runner import Result
-from .vendors.base import Answer
+from .vendors.base import Answer, Unreadable
 
 # GT/s of the PCIe generations 1 to 7.
 _GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
@@ -33,10 +33,6 @@ _PASSED_THROUGH = ("vfio-pci", "pci-stub")
 _BADNESS = ("ok", "unknown", "warning", "critical")
 
 Reasons = Iterable[tuple[str, str]]
-
-
-class Unreadable(ValueError):
-    """The answer of a tool is not what it should be; the message says why."""
 
 
 @dataclass
@@ -75,6 +71,7 @@ def generation_gts(value: object) -> float | None:
 def json_documents(output: str) -> tuple[list, str]:
     """Return the JSON documents of an answer and the text around them; Unreadable when one is cut off or none is."""
     decoder = json.JSONDecoder()
+    output = text.whole_characters(output)
     documents: list = []
     around = []
     position = 0

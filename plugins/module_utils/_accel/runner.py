@@ -125,6 +125,16 @@ class Runner:
         except OSError:
             return None
 
+    def write(self, path: str, text: str) -> str | None:
+        """Write a value into a file of the kernel; return why it could not be, None when it was."""
+        try:
+            # Not created: a file of the kernel is there or is not.
+            with open(path, "r+b", buffering=0) as handle:
+                handle.write(text.encode())
+        except OSError as exc:
+            return exc.strerror or str(exc)
+        return None
+
     def glob(self, pattern: str) -> list[str]:
         """Return the matching paths, sorted."""
         return sorted(glob.glob(pattern))
@@ -163,6 +173,21 @@ class Runner:
     def realpath(self, path: str) -> str:
         """Return the path with every symbolic link resolved."""
         return os.path.realpath(path)
+
+
+class BoundedRunner(Runner):
+    """A runner whose commands share one time limit: what is asked after its end counts as hung."""
+
+    def __init__(self, limit_seconds: float) -> None:
+        """Start the clock."""
+        self._end = time.monotonic() + limit_seconds
+
+    def run(self, argv: list[str], timeout_seconds: float) -> Result:
+        """Run ``argv`` for as long as it may take, but not longer than what is left."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            return Result(list(argv), None, "", "the time for all commands was over", hung=True)
+        return super().run(argv, min(timeout_seconds, left))
 
 
 def _size(handle: IO[bytes]) -> int:

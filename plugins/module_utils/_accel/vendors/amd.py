@@ -42,7 +42,7 @@ from ..model import (
     Tool,
 )
 from ..parallel import command_of, run_all
-from .base import Answer, Vendor
+from .base import COMMAND, FILE, Answer, Vendor, VersionSource
 
 ROCM_SMI_OPTIONS = (
     "--showid",
@@ -126,6 +126,7 @@ def read(output: str) -> Reading:
 def _documents(output: str) -> tuple[list, str, bool]:
     """Return the JSON documents, the text around them, and whether one was cut off."""
     decoder = json.JSONDecoder()
+    output = text.whole_characters(output)
     documents: list = []
     around = []
     position = 0
@@ -341,7 +342,7 @@ def _device(key: str, indexes: list[int], entries: dict[int, dict], metrics: dic
     members = [entries[index] for index in indexes]
 
     def first(*path: str) -> str | None:
-        return next((text.clean(told(member, *path)) for member in members if text.clean(told(member, *path))), None)
+        return next((word for word in (text.clean(told(member, *path)) for member in members) if word), None)
 
     def mode(member: dict, *names: str) -> str | None:
         return next((text.clean(told(member, "partition", n)) for n in names if told(member, "partition", n)), None)
@@ -521,12 +522,32 @@ def _unique(words: list[str]) -> list[str]:
     return list(dict.fromkeys(words))
 
 
+# Only the DKMS driver has a version file. The name of librccl has the number of ROCm, not that of RCCL; the header
+# is there where programs are built.
+_VERSIONS = (
+    VersionSource("driver_kernel", "amdgpu", FILE, "/sys/module/amdgpu/version", r"^(\d\S*)"),
+    VersionSource("runtime", "rocm", FILE, "/opt/rocm/.info/version", r"^(\d[\w.]*)"),
+    VersionSource(
+        "collectives",
+        "rccl",
+        FILE,
+        "/opt/rocm/include/rccl/rccl.h",
+        r"#define NCCL_MAJOR (\d+)\s+#define NCCL_MINOR (\d+)\s+#define NCCL_PATCH (\d+)",
+    ),
+    VersionSource(
+        "collectives", "rccl", COMMAND, "dpkg-query -W -f=${Version} rccl", r"^(\d+\.\d+\.\d+)", "no packages found"
+    ),
+    VersionSource("container_toolkit", "amd-ctk", COMMAND, "amd-ctk --version", r"version v?(\d\S*)"),
+)
+
+
 class Amd(Vendor):
     """AMD Instinct and Radeon."""
 
     name = "amd"
     pci_vendors = ("1002",)
     kernel_modules = ("amdgpu",)
+    versions = _VERSIONS
 
     def query(self, runner, functions, timeout_seconds: float) -> Answer:
         """Ask amd-smi, and rocm-smi where amd-smi gave nothing and nothing says that it cannot either."""

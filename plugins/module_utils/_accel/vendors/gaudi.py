@@ -70,7 +70,6 @@ _REASONS = (
     ("driver is not loaded", "driver_not_loaded"),
 )
 _BLOCK = re.compile(r"^\[(?P<index>\d{1,9})\] AIP(?: \(\w+\))? (?P<address>[0-9a-fA-F:.]+)\s*$")
-_LINE = re.compile(r"^(?P<indent>\s*)(?P<key>[^:]*?)\s*(?::\s*(?P<value>.*?))?\s*$")
 _LIST_HEAD = re.compile(r"^(Driver Version|HL-SMI Version|Attached AIPs)\s*:\s*(\S+)", re.MULTILINE)
 _TABLE_HEAD = re.compile(r"^\|\s*(HL-SMI Version|Driver Version):\s*(\S+)\s*\|", re.MULTILINE)
 _FIRMWARE = re.compile(r"\bhl-gaudi\S+")
@@ -121,10 +120,9 @@ def parse_list(output: str) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
                 raise Unreadable(f"not a device: {text.excerpt(line, limit=200)}")
             fields, stack = cards.setdefault(place, {"index": block["index"]}), []
             continue
-        found = _LINE.match(line)
-        if fields is None or not found or not line.strip():
+        if fields is None or not line.strip():
             continue
-        indent, key, value = len(found["indent"]), found["key"].strip(), found["value"]
+        indent, (key, value) = len(line) - len(line.lstrip()), text.name_and_value(line)
         while stack and stack[-1][0] >= indent:
             stack.pop()
         path = [name for _indent, name in stack]

@@ -66,7 +66,7 @@ _REASONS = (
     ("not found in modules", "driver_not_loaded"),
 )
 _CARD = re.compile(r"card(\d{1,9})")
-_TEXT_LINE = re.compile(r"^(?:GPU|DCU|HCU)\[(\d{1,9})\]\s*:\s*([^:]+?)\s*:\s*(.*?)\s*$", re.MULTILINE)
+_TEXT_LINE = re.compile(r"^(?:GPU|DCU|HCU)\[(\d{1,9})\][ \t]*:([^:\n]+):(.*)$", re.MULTILINE)
 _NO_COMMA = re.compile(r'(:\s*"[^"\\\n]*")\s*(?="[^"\\\n]+"\s*:)')
 _USE = re.compile(r"(?:gpu|dcu|hcu) use \(%\)")
 _MEMORY = re.compile(r"vram total (used )?memory \((\w+)\)")
@@ -83,7 +83,7 @@ def parse(output: str) -> Reply:
         _read_csv(output, cards)
     elif lines:
         for number, key, value in lines:
-            cards.setdefault(int(number), {})[key.lower()] = value
+            cards.setdefault(int(number), {})[key.strip().lower()] = value.strip()
     else:
         documents, notes = json_documents(_NO_COMMA.sub(r"\1, ", output))
         for document in documents:

@@ -75,7 +75,7 @@ def _tree(output: str) -> tuple[Element, str]:
     end = output.rfind(closing)
     if begin < 0 or end < begin:
         raise Unreadable("no complete ixsmi_log in the answer")
-    around = re.sub(r"<[?!][^>]*>", "", output[:begin]) + output[end + len(closing) :]
+    around = re.sub(r"<[?!][^<>]*>", "", output[:begin]) + output[end + len(closing) :]
     # Command lines of processes are printed whole; "&" or "<" in one would break the document.
     body = re.sub(_NOT_XML, "", output[begin : end + len(closing)])
     body = re.sub(_PROCESS_NAME, lambda m: m[1] + escape(unescape(m[2])) + m[3], body)

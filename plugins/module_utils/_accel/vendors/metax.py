@@ -56,7 +56,6 @@ _NEW_BOARD = re.compile(r"(?P<board>\d{1,9})\s+(?P<name>\S.*)")
 _NEW_POWER = re.compile(r"(?P<power>\S+)\s*/\s*(?P<limit>\S+)")
 _MEMORY = re.compile(r"(?P<used>\S+)/(?P<total>\S+) (?P<unit>[KMG]iB)")
 _BLOCK = re.compile(r"^GPU#(?P<index>\d{1,9})\s+(?P<name>\S+)\s+(?P<address>\S+)\s*$")
-_FIELD = re.compile(r"^\s+(\S[^:]*?)\s*:\s*(.*?)\s*$")
 
 
 def parse_table(output: str) -> Reply:
@@ -177,11 +176,11 @@ def parse_listing(output: str) -> Reply:
         raise Unreadable("no complete listing of MetaX in the answer")
     blocks: list[tuple[re.Match, dict[str, str]]] = []
     for line in text.plain(output).splitlines():
-        block, field = _BLOCK.match(line), _FIELD.match(line)
+        block, (name, value) = _BLOCK.match(line), text.name_and_value(line)
         if block:
             blocks.append((block, {}))
-        elif field and blocks:
-            blocks[-1][1].setdefault(field[1], field[2])
+        elif line[:1].isspace() and name and value is not None and blocks:
+            blocks[-1][1].setdefault(name, value)
         elif line.startswith("GPU#"):
             raise Unreadable(f"not a device: {text.excerpt(line, limit=200)}")
     attached = _ATTACHED.search(output)

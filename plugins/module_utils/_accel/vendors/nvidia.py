@@ -34,7 +34,7 @@ from ..model import (
     Tool,
 )
 from ..runner import Result, Runner
-from .base import Answer, Vendor
+from .base import COMMAND, FILE, LINK, Answer, Unreadable, Vendor, VersionSource
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -74,8 +74,9 @@ _KERNEL_MODULE = r"Kernel Module\b.*?\s(\d+\.[\d.]+)\s"
 _LIST_GPU = r"^GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>[^)]+)\)"
 _LIST_MIG = r"^\s+MIG (?P<profile>\S+)\s+Device\s+(?P<index>\d{1,9}): \(UUID: (?P<uuid>[^)]+)\)"
 _SICK = re.compile(r"unknown error|gpu is lost|requires? reset|err!", re.IGNORECASE)
+_SICK_WORDS = ("unknown error", "gpu is lost", "require reset", "requires reset", "err!")
 _MINOR = r"(?m)^Device Minor:\s*(\d+)"
-_PROCESS_NAME = r"(?s)(<process_name>)(.*?)(</process_name>)"
+_PROCESS_NAME = r"(?s)(<process_name>)((?:(?!</?process_name>).)*)(</process_name>)"
 _NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 
 # Boards that sit in numbered sockets. On every other board NVML gives a module number too (all ten PCIe
@@ -86,10 +87,6 @@ _NOT_SOCKETED = re.compile(r"PCIe|\bNVL\b", re.IGNORECASE)
 
 # GT/s of the PCIe generations 1 to 7.
 _GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
-
-
-class Unreadable(ValueError):
-    """The answer of the tool is not what it should be; the message says why."""
 
 
 @dataclass
@@ -140,8 +137,11 @@ def parse_query(output: str) -> Query:
         notes=notes,
     )
     corrupted = {_address(found["address"]) for found in re.finditer(_INFOROM, notes)}
+    # Looking at every field is for hosts where one of them says something.
+    low = output.lower()
+    any_sick = any(word in low for word in _SICK_WORDS)
     for index, gpu in enumerate(root.findall("gpu")):
-        sick = _sick_fields(gpu)
+        sick = _sick_fields(gpu) if any_sick else {}
         device = _device(gpu, index, query.driver_version, sick)
         if any("is lost" in word.lower() for word in sick):
             if device.pci_address:
@@ -163,8 +163,8 @@ def _tree(output: str) -> tuple[Element, str]:
     end = output.rfind(closing)
     if begin < 0 or end < begin:
         raise Unreadable("no complete nvidia_smi_log in the answer")
-    body = output[begin : end + len(closing)]
-    around = re.sub(r"<[?!][^>]*>", "", output[:begin]) + output[end + len(closing) :]
+    body = _without_clocks(output[begin : end + len(closing)])
+    around = re.sub(r"<[?!][^<>]*>", "", output[:begin]) + output[end + len(closing) :]
     try:
         return ElementTree.fromstring(body), around.strip()
     except ElementTree.ParseError:
@@ -177,6 +177,12 @@ def _tree(output: str) -> tuple[Element, str]:
         return ElementTree.fromstring(body), around.strip()
     except ElementTree.ParseError as exc:
         raise Unreadable(f"the XML is damaged: {exc}") from exc
+
+
+def _without_clocks(body: str) -> str:
+    """Return the document without its lists of clocks: more than half of it, and nobody reads them."""
+    first, *rest = body.split("<supported_clocks>")
+    return first + "".join(piece.partition("</supported_clocks>")[2] or piece for piece in rest)
 
 
 def _sick_fields(gpu: Element) -> dict[str, list[str]]:
@@ -236,7 +242,7 @@ def _link(gpu: Element) -> Link:
     def generation(*names: str) -> float | None:
         for name in names:
             number = text.integer(gpu.findtext(f"pci/pci_gpu_link_info/pcie_gen/{name}"))
-            if number and number <= len(_GENERATIONS):
+            if number and 1 <= number <= len(_GENERATIONS):
                 return _GENERATIONS[number - 1]
         return None
 
@@ -578,12 +584,38 @@ def slot_labels(devices: list[Device]) -> dict[str, str]:
     }
 
 
+_RELEASE = r"(?:^|\.so\.)(\d+\.[\d.]*\d)$"
+# The library's name has the full number, of which NVML itself prints two parts; the device file (CDI) names the
+# libraries that it was made with, so a stale one shows.
+_VERSIONS = (
+    VersionSource("driver_kernel", "nvidia", FILE, "/sys/module/nvidia/version", _RELEASE),
+    VersionSource(
+        "driver_kernel", "nvidia", FILE, "/proc/driver/nvidia/version", r"Kernel Module\b.*?\s(\d+\.[\d.]+)\s"
+    ),
+    VersionSource("driver_library", "nvidia", LINK, "/usr/lib/*/libnvidia-ml.so.1", _RELEASE),
+    VersionSource("driver_library", "nvidia", LINK, "/usr/lib64/libnvidia-ml.so.1", _RELEASE),
+    VersionSource(
+        "fabric_manager", "nvidia", COMMAND, "nv-fabricmanager --version", r"(?i)version is\s*:\s*(\d[\d.]*)"
+    ),
+    VersionSource("cdi", "nvidia", FILE, "/etc/cdi/*nvidia*", r"libcuda\.so\.(\d+\.[\d.]*\d)"),
+    VersionSource("cdi", "nvidia", FILE, "/var/run/cdi/*nvidia*", r"libcuda\.so\.(\d+\.[\d.]*\d)"),
+    VersionSource(
+        "runtime", "cuda", FILE, "/usr/local/cuda/version.json", r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"([^"\s]+)"'
+    ),
+    VersionSource("runtime", "cuda", FILE, "/usr/local/cuda/version.txt", r"CUDA Version (\d\S*)"),  # before 11.1
+    VersionSource("collectives", "nccl", LINK, "/usr/lib/*/libnccl.so.2", _RELEASE),
+    VersionSource("collectives", "nccl", LINK, "/usr/lib64/libnccl.so.2", _RELEASE),
+    VersionSource("container_toolkit", "nvidia-ctk", COMMAND, "nvidia-ctk --version", r"version v?(\d\S*)"),
+)
+
+
 class Nvidia(Vendor):
     """NVIDIA GPUs. NVSwitches carry the same vendor id but are bridges (class 0680), so they are no devices."""
 
     name = "nvidia"
     pci_vendors = ("10de",)
     kernel_modules = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem")
+    versions = _VERSIONS
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask nvidia-smi; see the module for the order."""

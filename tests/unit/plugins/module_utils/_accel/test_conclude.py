@@ -448,6 +448,8 @@ GOOD = judge.finding("device.count.ok", "gpu-01", now=NOW, expected=8, observed=
         ({"host": None}, "host must be text"),
         ({"evidence": "text"}, "evidence must be a list"),
         ({"blocked_by": "the weather"}, "blocked_by"),
+        ({"blocked_by": {}}, "blocked_by"),
+        ({"at": {}}, "at must be text"),
         ({"observed": float("nan")}, "JSON"),
         ({"observed": {1, 2}}, "JSON"),
     ],

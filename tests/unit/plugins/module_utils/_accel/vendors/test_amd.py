@@ -648,3 +648,10 @@ def test_sound_document_behind_one_that_was_cut_off_is_not_the_whole_answer():
     assert not read(cut + '\n[{"gpu": 5, "bdf": "0000:05:00.0"}]\n').whole
     assert not read_rocm(own("rocm-smi_57_2xMI100.json")[:200] + '\n{"card5": {"PCI Bus": "0000:05:00.0"}}\n').whole
     assert read('[output follows]\n[{"gpu": 5, "bdf": "0000:05:00.0"}]\n').whole
+
+
+def test_half_a_character_is_replaced():
+    """JSON can name one, and no record could be written with it."""
+    static = own("amd-smi_static_list-root_2xMI300X.json").replace("AMD Instinct MI300X", "MI300X\\ud800")
+    answer, _unused = ask(mi300x(static=(0, static, "")))
+    assert {device.model for device in answer.devices} == {"MI300X\ufffd"}

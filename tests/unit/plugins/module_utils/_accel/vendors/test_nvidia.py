@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -883,6 +884,46 @@ def test_the_order_of_answers_does_not_matter():
     """Cards that answer alone are put in the order of the bus, whichever answered first."""
     answer, _tool, _runner = ask({ALL: HANG, **answers_alone(*ADDRESSES)}, *reversed(ADDRESSES))
     assert [device.pci_address for device in answer.devices] == ADDRESSES
+
+
+@pytest.mark.parametrize("filler", ["<!", "<process_name>", "<process_name>&", "<", " ", "&", "GPU 0000:"])
+def test_a_long_run_of_one_sign_is_read_at_once(filler):
+    started = time.process_time()
+    long = filler * (200_000 // len(filler))
+    for text in (long + document(card()), document(card(), long), long):
+        nvidia.parse_failure(text)
+        try:
+            nvidia.parse_query(text)
+        except nvidia.Unreadable:
+            pass
+    assert time.process_time() - started < 3
+
+
+def test_lists_of_clocks_are_passed_over():
+    clocks = "<supported_clocks><supported_mem_clock><value>ERR!</value></supported_mem_clock></supported_clocks>"
+    one = card().replace("</gpu>", f"{clocks}</gpu>")
+    two = card("2a", uuid="GPU-0a0a0a0a-0000-4000-8000-000000000002").replace("<serial>", f"{clocks}<serial>")
+    with_clocks, without = (
+        nvidia.parse_query(document(one, two)),
+        nvidia.parse_query(document(one, two).replace(clocks, "")),
+    )
+    assert with_clocks.devices == without.devices
+    assert len(with_clocks.devices) == 2
+    assert with_clocks.devices[0].health.state == "unknown"
+    cut = document(one, two).replace("</supported_clocks>", "")
+    try:
+        assert len(nvidia.parse_query(cut).devices) <= 2
+    except nvidia.Unreadable:
+        pass
+
+
+@pytest.mark.parametrize("generation", ["-1", "-9999999999", "0", "8", "9" * 25, "N/A"])
+def test_a_generation_of_the_bus_that_there_is_not_is_none(generation):
+    place = "pci/pci_gpu_link_info/pcie_gen/current_link_gen"
+    (device,) = nvidia.parse_query(document(card(**{place: generation}))).devices
+    assert device.link.speed_gts is None
+    (device,) = nvidia.parse_query(document(card(**{place: "5"}))).devices
+    assert device.link.speed_gts == 32.0
 
 
 # --------------------------------------------------------------------------------------------------
