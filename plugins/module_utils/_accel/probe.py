@@ -154,9 +154,7 @@ def _ask(runner: Runner, vendor: Vendor, functions: list[pci.Function], timeout_
         return Answer(tools=[tool], errors=[message])
 
 
-def _ask_ports(
-    runner: Runner, vendors: Mapping[str, Vendor], observation: Observation, timeout_seconds: float
-) -> None:
+def _ask_ports(runner: Runner, vendors: Mapping[str, Vendor], observation: Observation, timeout_seconds: float) -> None:
     """Ask each vendor for the links between its devices; without an answer they stay untold."""
     for name in dict.fromkeys(device.vendor for device in observation.devices):
         own = [device for device in observation.devices if device.vendor == name and device.source != "sysfs"]
