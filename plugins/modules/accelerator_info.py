@@ -263,7 +263,9 @@ count:
   type: int
   sample: 8
 bus_count:
-  description: Number of cards that the PCI bus shows.
+  description:
+    - Number of cards that the PCI bus shows.
+    - V(none) when the bus could not be read or shows no function at all, so that nobody could look. That is not 0.
   returned: always
   type: int
   sample: 8
@@ -346,7 +348,7 @@ holders_complete:
   type: bool
   sample: true
 errors:
-  description: What could not be read or was out of the ordinary, in words.
+  description: What could not be read or was out of the ordinary, in words. Judged as C(device.observation).
   returned: always
   type: list
   elements: str

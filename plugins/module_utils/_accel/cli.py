@@ -147,14 +147,10 @@ def check(node: dict, observation: dict, keep: bool) -> tuple[list[dict], str]:
             links.save(path, readings)
         except record.RecordError as exc:
             trouble = str(exc)
-    findings = judge.judge_devices(
-        node["host"],
-        observation,
-        node["declared"],
-        link_readings=readings,
-        now=now,
-        language=node.get("language", "en"),
-    )
+    host, declared, language = node["host"], node["declared"], node.get("language", "en")
+    findings = judge.judge_devices(host, observation, declared, link_readings=readings, now=now, language=language)
+    # The most common version of a node type shows on the controller only; a declared one is known here too.
+    findings += judge.judge_declared_driver_version(host, observation, declared, now, language)
     return findings, trouble
 
 
@@ -242,6 +238,12 @@ def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
     except Exception as exc:
         say(f"accelctl: {type(exc).__name__}: {exc}", sys.stderr)
     return EXIT_UNKNOWN
+
+
+def _all_answered(observation: dict) -> int:
+    """Return the exit status of a look at the cards: that two numbers are both not known makes them not equal."""
+    count = observation["count"]
+    return EXIT_OK if count is not None and count == observation["bus_count"] else EXIT_UNKNOWN
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
@@ -333,7 +335,7 @@ def _ask(options: argparse.Namespace, node: dict, timeout: float | None, runner:
     seconds = time.monotonic() - started
     if options.command == "devices":
         say(json.dumps(observation, indent=2, sort_keys=True) if options.json else show_devices(observation))
-        return EXIT_OK if observation["count"] == observation["bus_count"] else EXIT_UNKNOWN
+        return _all_answered(observation)
     if options.command == "slots":
         return _slots(options, node, observation)
     findings: list[dict] = []
@@ -373,7 +375,7 @@ def _slots(options: argparse.Namespace, node: dict, observation: dict) -> int:
         return EXIT_UNKNOWN
     body = slots.build_record(observation, node["host"], record.now_utc(), known)
     say(json.dumps(body, indent=2, sort_keys=True) if options.json else show_devices(observation))
-    return EXIT_OK if observation["count"] == observation["bus_count"] else EXIT_UNKNOWN
+    return _all_answered(observation)
 
 
 def _explain(check_id: str, language: str) -> int:

@@ -14,13 +14,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from . import pci
+from .model import SLOT_TABLE_ERROR
 
 SLOT_TYPE = 9
 END_OF_TABLE = 127
 _USAGES = {1: "other", 2: "unknown", 3: "available", 4: "in_use", 5: "unavailable"}
 # Buses and devices that firmware writes for "nothing here": no card can be there.
 _NOWHERE = ("ff:00", "ff:1f", "00:00", "00:1f")
-SAME_ADDRESS = "slot table unusable: same address for every slot"
+SAME_ADDRESS = f"{SLOT_TABLE_ERROR}same address for every slot"
 
 
 @dataclass
@@ -122,5 +123,5 @@ def believable(slots: Iterable[DmiSlot], functions: Iterable[pci.Function]) -> t
     for slot in kept:
         card = occupied.get(pci.normalise_device(slot.address or ""))
         if slot.usage == "available" and card:
-            return [], f"slot table unusable: slot {slot.designation!r} is called available, but {card} is there"
+            return [], f"{SLOT_TABLE_ERROR}slot {slot.designation!r} is called available, but {card} is there"
     return kept, None

@@ -60,6 +60,7 @@ CHECKS = {
     "device.link_speed": _check("PCIe link speed", "PCIe 链路速率"),
     "device.processes": _check("Who holds the card", "占用加速卡的进程"),
     "device.driver_version": _check("One driver version in a node type", "同类节点驱动版本一致"),
+    "device.observation": _check("Nothing left unread", "观测完整性"),
     "baseline.clock": _check("Clock", "时钟同步"),
     "baseline.time_zone": _check("Time zone", "时区"),
     "baseline.packages": _check("Required packages", "必需软件包"),
@@ -153,6 +154,10 @@ CAUSES = {
         "昇腾返回 -8020：找出占用者（fuser -v /dev/davinci*、正在运行的容器），待其结束后重新验收，或在持有设备的环"
         "境中验收。",
     ),
+    "device.driver.blocked": _blocked(
+        "the driver of the declared vendor could not be judged: the cards are another vendor's",
+        "无法判定所声明厂商的驱动：加速卡属于其他厂商",
+    ),
     "device.driver.unknown": _cause(
         UNKNOWN,
         "nothing answered for the driver: neither the kernel nor a vendor tool told its state",
@@ -197,17 +202,15 @@ CAUSES = {
         "bus.",
         "安装与所声明驱动版本配套的管理工具；缺少它就只能在总线上数卡，无法判断状态。",
     ),
-    "device.query.blocked": _blocked(
-        "the cards could not be queried, because the driver does not work", "驱动不可用，无法查询加速卡"
-    ),
+    "device.query.blocked": _blocked("the cards could not be queried, because {reason}", "{reason}，无法查询加速卡"),
     # ------------------------------------------------------------------ count
     "device.count.ok": _cause(
         PASS, "{observed} of {expected} cards answer", "{expected} 张加速卡中有 {observed} 张应答"
     ),
     "device.count.lost": _cause(
         FAIL,
-        "{observed} of {expected} cards answer; on the bus but lost: {cards}",
-        "{expected} 张加速卡中有 {observed} 张应答；在总线上但已掉卡：{cards}",
+        "{answered} of {expected} cards answer; on the bus but lost: {cards}",
+        "{expected} 张加速卡中有 {answered} 张应答；在总线上但已掉卡：{cards}",
         "Drain the node and look in the kernel log for the first error of this address (NVIDIA: Xid 79, fallen off "
         "the bus). Power-cycle the node; if the card is lost again, reseat it, then change slots with a good card "
         "to tell card from slot, and replace what is bad. The finding device.slot names the serial that was "
@@ -225,6 +228,35 @@ CAUSES = {
         "node.",
         "该卡在 PCI 总线上已不可见，空槽位见 device.slot。检查供电线与插接、转接卡或基板，以及 BIOS 设置（槽位禁用、"
         "通道拆分、4G 以上 MMIO 空间），然后冷启动节点。",
+    ),
+    "device.count.bus_unreadable": _cause(
+        UNKNOWN,
+        "the PCI bus could not be read, so nobody counted the cards there{answer}",
+        "无法读取 PCI 总线，因此没有清点总线上的加速卡{answer}",
+        "ls /sys/bus/pci/devices shows nothing, or files there can't be read: /sys is not mounted, a container or a "
+        "service hides it, or a security module forbids it. Every machine with cards has bridges at least. Mount it "
+        "and verify again; until then a card that does not answer is not proven to be missing.",
+        "ls /sys/bus/pci/devices 没有任何内容，或其中的文件不可读：/sys 未挂载、被容器或服务隐藏，或被安全模块禁止访问"
+        "。装有加速卡的机器至少能看到网桥。请挂载后重新验收；在此之前，不能认定没有应答的卡已缺失。",
+    ),
+    "device.count.bus_short": _cause(
+        UNKNOWN,
+        "{observed} cards are on the bus, but {answered} answer: not all of the bus could be seen",
+        "总线上只看到 {observed} 张加速卡，却有 {answered} 张应答：总线未能完整读取",
+        "Compare the addresses of the vendor tool with ls /sys/bus/pci/devices: a part of the tree is not mounted or "
+        "hidden, or the tool answers for another machine (a wrapper, a copy). Verify again when both show the "
+        "same cards.",
+        "将厂商工具给出的地址与 ls /sys/bus/pci/devices 对比：可能是 /sys 的一部分未挂载或被隐藏，也可能是工具在替另一"
+        "台机器作答（包装脚本、副本）。两者一致后重新验收。",
+    ),
+    "device.count.no_bus": _cause(
+        UNKNOWN,
+        "no cards are declared, and {host} has no PCI bus that could be read to see whether there are any",
+        "未声明加速卡，且 {host} 没有可读的 PCI 总线，无法确认是否确实没有",
+        "No fault of a container or of a virtual machine without PCI. On any other host see why /sys/bus/pci/devices "
+        "shows nothing.",
+        "对容器或没有 PCI 的虚拟机而言并非故障；其他主机请检查 /sys/bus/pci/devices 为何没有内容。",
+        severity=WARNING,
     ),
     "device.count.not_reported": _cause(
         FAIL,
@@ -263,12 +295,23 @@ CAUSES = {
         "若卡正确，请将工具输出的型号原样加入 cluster_accelerator_models；否则该节点插错了卡，应更换：混插会使整个作"
         "业降到最慢的卡。",
     ),
+    "device.model.other_vendor": _cause(
+        FAIL,
+        "{card} is a card of {observed}, declared is the vendor {expected}",
+        "{card} 是 {observed} 的卡，声明的厂商为 {expected}",
+        "If the card is right, correct cluster_accelerator_vendor and with it models, memory, link and driver version "
+        "of the node type. If not, the node is in the wrong group or has a wrong card. A node type has one vendor: a "
+        "second one's cards fail here one by one, and are not told again as cards too many.",
+        "若卡正确，请修正 cluster_accelerator_vendor，并一并修正该节点类型的型号、显存、链路与驱动版本；否则是该节点分"
+        "错了组，或插错了卡。一个节点类型只有一个厂商：其他厂商的卡在此逐张报告，不再计为多余的卡。",
+    ),
     "device.model.unknown": _cause(
         UNKNOWN,
         "the model of {card} could not be judged: {detail}",
         "无法判定 {card} 的型号：{detail}",
-        "See the tool's raw answer on the host. Declared models must be a list of names.",
-        "在主机上查看工具的原始输出。声明的型号必须是名称列表。",
+        "See the tool's raw answer on the host. Declared models must be a list of names, and the declared vendor one "
+        "that the collection knows.",
+        "在主机上查看工具的原始输出。声明的型号必须是名称列表，声明的厂商必须是本集合支持的厂商。",
     ),
     "device.model.undeclared": _cause(
         NOT_APPLICABLE,
@@ -388,9 +431,11 @@ CAUSES = {
         UNKNOWN,
         "{subject} could not be compared with the accepted cards: {detail}",
         "无法将 {subject} 与已确认的卡比较：{detail}",
-        "The evidence has the reason. A damaged baseline is restored from the version control of the site; a card that "
-        "tells neither serial nor UUID is asked again with its vendor tool as root.",
-        "原因见证据。损坏的基线文件可从站点的版本库恢复；既无序列号又无 UUID 的卡请以 root 用厂商工具重新查询。",
+        "The evidence has the reason. A damaged baseline is restored from the version control of the site; a wrong "
+        "cluster_accelerator_slots is corrected in the inventory; a card that tells neither serial nor UUID is asked "
+        "again with its vendor tool as root.",
+        "原因见证据。损坏的基线文件可从站点的版本库恢复；cluster_accelerator_slots 有误时请修正清单；既无序列号又无 "
+        "UUID 的卡请以 root 用厂商工具重新查询。",
     ),
     "device.slot.blocked": _blocked(
         "the card in slot {slot} could not be identified; accepted there: {accepted}",
@@ -778,9 +823,7 @@ CAUSES = {
     ),
     "device.link_speed.blocked": _blocked("the link of {card} could not be read", "无法读取 {card} 的链路"),
     # ------------------------------------------------------------------ driver version
-    "device.driver_version.ok": _cause(
-        PASS, "driver {observed}, as on the other nodes of the type", "驱动版本 {observed}，与同类节点一致"
-    ),
+    "device.driver_version.ok": _cause(PASS, "driver {observed} ({reason})", "驱动版本 {observed}（{reason}）"),
     "device.driver_version.differs": _cause(
         FAIL,
         "driver {observed} instead of {expected} ({reason})",
@@ -797,9 +840,23 @@ CAUSES = {
         "检查驱动是否已加载（device.driver），以及该主机的变量能否正常展开。",
     ),
     "device.driver_version.blocked": _blocked(
-        "no card of {host} answered with its driver version", "{host} 没有任何卡给出驱动版本"
+        "no card of {host} that is declared told its driver version", "{host} 没有任何所声明的卡给出驱动版本"
     ),
     "device.driver_version.not_applicable": _cause(NOT_APPLICABLE, "{host} has no accelerators", "{host} 没有加速卡"),
+    # ------------------------------------------------------------------ observation
+    "device.observation.ok": _cause(PASS, "everything was read{note}", "所需内容均已读取{note}"),
+    "device.observation.errors": _cause(
+        UNKNOWN,
+        "something could not be read, or is out of the ordinary: {detail}",
+        "有内容无法读取或存在异常：{detail}",
+        "The other checks were judged without it. Move a damaged or foreign record of the node away: "
+        "accel.cluster.driver writes slots.json anew, the timer of the agent links.json. Correct a wrong "
+        "cluster_accelerator_slots in the inventory. For what a tool said, run its command as root.",
+        "其余检查是在缺少这些内容的情况下判定的。请移走节点上损坏的或属于其他主机的记录：slots.json 由 "
+        "accel.cluster.driver 重新写入，links.json 由 agent 的定时器重新写入。cluster_accelerator_slots 有误时请修正清"
+        "单；若是工具的输出，请以 root 执行该命令查看。",
+        severity=WARNING,
+    ),
     # ------------------------------------------------------------------ baseline
     "baseline.clock.ok": _cause(PASS, "the clock is synchronised", "时钟已同步"),
     "baseline.clock.unsynchronised": _cause(

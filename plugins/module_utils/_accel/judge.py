@@ -18,11 +18,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
-from . import conditions, hints, slots
+from . import conditions, hints, registry, slots
 from .model import (
     FAIL,
+    HOST_ERRORS,
     NOT_APPLICABLE,
     PASS,
+    SLOT_MAP_ERROR,
+    SLOT_TABLE_ERROR,
     TOOL_ABSENT,
     TOOL_HUNG,
     TOOL_OK,
@@ -38,6 +41,9 @@ from .slot_names import natural, source_rank
 
 EXCERPT_LIMIT = 2000
 GIB = 1 << 30
+
+# Errors of an observation that its message names, and how much of each; the evidence has all.
+_TOLD, _TOLD_LENGTH = 3, 300
 
 # A node's clock may run a little ahead of the controller's; what lies further ahead is no reading of the past.
 _CLOCK_SLACK = timedelta(minutes=1)
@@ -63,6 +69,9 @@ _WORDS = {
         "not_told": "nothing told it",
         "no_number": "{0} is {1!r}, no number",
         "no_list": "{0} is {1!r}, no list of names",
+        "no_vendor": "{0} is {1!r}, none of {2}",
+        "no_driver": "the driver does not work",
+        "strange": "they are another vendor's",
         "no_link": "neither width nor maximum could be read",
         "no_speed": "its speed or its maximum could not be read",
         "candidates": "; sources disagree or are not unique: {0}",
@@ -82,6 +91,10 @@ _WORDS = {
         "repaired": "; {0} rows or pages were repaired earlier",
         "no_heat_limit": "the card does not tell at what temperature it slows down",
         "nowhere": "{0} answers, but nothing tells in which slot it sits",
+        "no_bus": "the PCI bus could not be read",
+        "more": " and {0} more",
+        "answer": " ({0} of {1} answer)",
+        "some": "an unknown number",
         "not_found": "; {0}, accepted here, was not found",
     },
     "zh": {
@@ -96,6 +109,9 @@ _WORDS = {
         "not_told": "没有任何来源给出",
         "no_number": "{0} 的值 {1!r} 不是数字",
         "no_list": "{0} 的值 {1!r} 不是名称列表",
+        "no_vendor": "{0} 的值 {1!r} 不是 {2} 之一",
+        "no_driver": "驱动不可用",
+        "strange": "加速卡属于其他厂商",
         "no_link": "无法读取当前宽度或最大宽度",
         "no_speed": "无法读取当前速率或最大速率",
         "candidates": "；来源不一致或不唯一：{0}",
@@ -115,6 +131,10 @@ _WORDS = {
         "repaired": "；此前已修复 {0} 行（页）",
         "no_heat_limit": "该卡未给出开始降频的温度",
         "nowhere": "{0} 有应答，但没有任何来源给出其槽位",
+        "no_bus": "无法读取 PCI 总线",
+        "more": "，另有 {0} 条",
+        "answer": "（声明的 {1} 张中有 {0} 张应答）",
+        "some": "若干",
         "not_found": "；此处已确认的{0}未找到",
     },
 }
@@ -241,6 +261,11 @@ def _dict(value: object) -> dict:
     return value if isinstance(value, dict) else {}
 
 
+def _errors_of(observation: dict) -> list[str]:
+    errors = observation.get("errors")
+    return [str(error) for error in errors] if isinstance(errors, list) else []
+
+
 def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -284,6 +309,7 @@ class _Card:
     label: str | None
     device: dict = field(default_factory=dict)
     link: dict = field(default_factory=dict)
+    vendor: str = ""
     state: str = "ok"  # ok | lost | hung | not_reported
     name: str = ""
     subject: str = ""
@@ -434,16 +460,36 @@ def _card(device: dict, entry: dict, state: str, language: str) -> _Card:
         label=str(label) if label else None,
         device=device,
         link=link,
+        vendor=_vendor_word(device) or _vendor_word(entry),
         state=state,
         name=name_card(language, address, label, serial, uuid),
     )
+
+
+def _vendor_word(thing: dict) -> str:
+    return str(thing.get("vendor") or "").strip().lower()
+
+
+def declared_vendor(declared: dict) -> tuple[str, bool]:
+    """Return the declared vendor and whether it is usable; "" when none is declared, or it is no vendor's name."""
+    raw = declared.get("cluster_accelerator_vendor")
+    if raw is None or raw == "":
+        return "", True
+    word = raw.strip().lower() if isinstance(raw, str) else ""
+    return (word, True) if word in _vendors(declared) else ("", False)
+
+
+def _vendors(declared: dict) -> list[str]:
+    """Return the names of all vendors: the collection's, and those that the site declares itself."""
+    return [*registry.VENDORS, *_dict(declared.get("cluster_vendors"))]
 
 
 @dataclass
 class HostState:
     """What the tools of one host could tell at all; each is the cause, without its check.
 
-    ``blocker`` is the check that keeps unanswered cards from being judged, None when there is none.
+    ``blocker`` is the check that keeps unanswered cards from being judged, None when there is none. ``vendor`` is
+    the declared one, "" where none can be held against; ``strange`` tells that all cards are of another vendor.
     """
 
     driver: str
@@ -452,6 +498,12 @@ class HostState:
     bus_count: int | None
     tools: list[dict]
     drivers: list[dict]
+    vendor: str = ""
+    strange: bool = False
+
+    def is_stranger(self, card: _Card) -> bool:
+        """Tell whether a card is of another vendor than the declared one."""
+        return bool(self.vendor and card.vendor and card.vendor != self.vendor)
 
     @property
     def driver_blocks(self) -> bool:
@@ -465,30 +517,43 @@ class HostState:
             return "device.count"
         if card.state == "hung":
             return "device.query"
+        if self.is_stranger(card):
+            return "device.model"
         if self.driver_blocks:
             return "device.driver"
         return "device.count" if self.query == "ok" else "device.query"
 
 
 def state_of(observation: object, declared: dict) -> HostState:
-    """Tell whether driver and tool of a host answered, and if not, why."""
+    """Tell whether driver and tool of a host answered, and if not, why.
+
+    Tools and drivers of another vendor than the declared one count only where all cards are that vendor's: what is
+    there is judged, and ``device.model`` tells that it is not what was declared.
+    """
     observation = _dict(observation)
-    vendor = str(declared.get("cluster_accelerator_vendor") or "").lower()
+    vendor, _usable = declared_vendor(declared)
+    cards = cards_of(observation)
+    strangers = [card for card in cards if vendor and card.vendor not in ("", vendor)]
+    strange = bool(cards) and len(strangers) == len(cards)
 
     def of_vendor(things: list[dict]) -> list[dict]:
-        own = [one for one in things if str(one.get("vendor") or "").lower() == vendor]
-        return own or things
+        return things if strange or not vendor else [one for one in things if _vendor_word(one) in ("", vendor)]
 
     tools = of_vendor(_dicts(observation.get("tools")))
     drivers = of_vendor(_dicts(observation.get("drivers")))
     count = _whole(observation.get("count"))
+    if count is None and strangers and any(tool.get("state") == TOOL_OK for tool in tools):
+        # That the tool of another vendor told no number takes nothing from the one that did.
+        count = sum(card.state == "ok" for card in cards)
     return HostState(
         driver=_driver_cause(tools, drivers, count),
-        query=_query_cause(tools, _dicts(observation.get("unanswered")), count),
+        query=_query_cause(tools, of_vendor(_dicts(observation.get("unanswered"))), count),
         count=count,
         bus_count=_whole(observation.get("bus_count")),
         tools=tools,
         drivers=drivers,
+        vendor=vendor,
+        strange=strange,
     )
 
 
@@ -564,9 +629,11 @@ class _HostJudge:
 
     def findings(self) -> list[dict]:
         bus, count = self.state.bus_count, self.state.count
-        if has_no_accelerators(self.declared) and bus is not None:
-            seen = max(bus, count or 0)
-            self.add("device.count.surplus" if seen else "device.count.ok", expected=0, observed=seen)
+        if has_no_accelerators(self.declared) and "bus_count" in self.observation:
+            seen = max(bus or 0, count or 0)
+            cause = "surplus" if seen else "no_bus" if bus is None else "ok"
+            self.add(f"device.count.{cause}", expected=0, observed=None if cause == "no_bus" else seen)
+            self._errors()
             return self.found
         self._driver()
         self._query()
@@ -587,6 +654,7 @@ class _HostJudge:
             self._link_width(card, blocker)
             self._link_speed(card, blocker)
             conditions.processes(self, card, blocker)
+        self._errors()
         return self.found
 
     def _evidence(self) -> list[dict]:
@@ -594,12 +662,30 @@ class _HostJudge:
         for tool in self.state.tools:
             command = tool.get("command") or tool.get("name") or ""
             shown.append({"command": str(command), "rc": tool.get("rc"), "excerpt": excerpt(tool.get("excerpt"))})
-        errors = self.observation.get("errors")
-        for error in errors if isinstance(errors, list) else []:
+        for error in _errors_of(self.observation):
             # What a tool said stands beside its command already.
-            if not any(one["excerpt"] and str(error).strip().endswith(one["excerpt"]) for one in shown):
+            if not any(one["excerpt"] and error.strip().endswith(one["excerpt"]) for one in shown):
                 shown.append({"command": "", "excerpt": excerpt(error)})
+        if self.state.bus_count is None:
+            shown.append({"command": "/sys/bus/pci/devices", "excerpt": "nothing can be read there"})
         return shown
+
+    def _errors(self) -> None:
+        """Tell the errors of the observation: what a tool said only where no other finding has it as evidence."""
+        every = _errors_of(self.observation)
+        errors = [error for error in every if not error.startswith(SLOT_TABLE_ERROR)]
+        common = self._evidence()
+        if any(one["evidence"] == common for one in self.found):
+            errors = [error for error in errors if error.startswith(HOST_ERRORS)]
+            every = errors
+        if errors:
+            detail = "; ".join(" ".join(error.split())[:_TOLD_LENGTH] for error in errors[:_TOLD])
+            if len(errors) > _TOLD:
+                detail += self.say["more"].format(len(errors) - _TOLD)
+            evidence = [{"command": "", "excerpt": excerpt(error)} for error in errors]
+            self.add("device.observation.errors", observed=len(errors), detail=detail, evidence=evidence)
+        elif every:
+            self.add("device.observation.ok", note=self.say["aside"].format("; ".join(every)))
 
     def _names(self, cards: Iterable[_Card]) -> str:
         return self.say["comma"].join(card.name for card in cards)
@@ -608,6 +694,9 @@ class _HostJudge:
 
     def _driver(self) -> None:
         cause, drivers = self.state.driver, self.state.drivers
+        if self.state.strange and cause != "ok":
+            self.add("device.driver.blocked", evidence=self._evidence(), blocked_by="device.model")
+            return
         kernel = [str(one["kernel_version"]) for one in drivers if one.get("kernel_version")]
         library = [str(one["library_version"]) for one in drivers if one.get("library_version")]
         version = self.say["comma"].join(kernel)
@@ -624,10 +713,13 @@ class _HostJudge:
     def _query(self) -> None:
         names = [str(tool["name"]) for tool in self.state.tools if tool.get("name")]
         tool = self.say["comma"].join(names)
-        if self.state.driver_blocks:
-            self.add("device.query.blocked", evidence=self._evidence(), blocked_by="device.driver")
-            return
         cause = self.state.query
+        if self.state.strange and (self.state.driver_blocks or cause != "ok"):
+            self._query_blocked("device.model", self.say["strange"])
+            return
+        if self.state.driver_blocks:
+            self._query_blocked("device.driver", self.say["no_driver"])
+            return
         if cause in ("ok", "failed"):
             tool = self.say["aside"].format(tool) if tool else ""
         hung = [card for card in self.cards if card.state not in ("ok", "lost")]
@@ -638,6 +730,9 @@ class _HostJudge:
             cards=self.say["list"].format(self._names(hung)) if hung and cause == "hung" else "",
         )
 
+    def _query_blocked(self, blocker: str, reason: str) -> None:
+        self.add("device.query.blocked", evidence=self._evidence(), blocked_by=blocker, reason=reason)
+
     def _count(self) -> None:
         count, bus = self.state.count, self.state.bus_count
         raw = self.declared.get("cluster_accelerator_count")
@@ -645,17 +740,33 @@ class _HostJudge:
         declared = declared if declared and declared > 0 else None
         there = None if count is None and bus is None else max(count or 0, bus or 0)
         lost = [card for card in self.cards if card.state == "lost"]
-        silent = [card for card in self.cards if card.state not in ("ok", "lost", "hung")]
+        strangers = [card for card in self.cards if self.state.is_stranger(card)]
+        silent = [card for card in self.cards if card.state not in ("ok", "lost", "hung") and card not in strangers]
         answered = count if count is not None else sum(card.state == "ok" for card in self.cards)
         values: dict = {"evidence": self._evidence(), "expected": declared}
         # What the kernel said of a lost card when it went is the first thing that anybody asks for.
         for card in lost:
             values["evidence"] += conditions.kernel_evidence(self, card)
         blocker = "device.driver" if self.state.driver_blocks else "device.query"
+        if self.state.strange:
+            blocker = "device.model"
+        if declared and there is not None and there > declared and not self.state.strange:
+            # Each card of another vendor is told by device.model; those that they make too many are not told again.
+            excess = min(len(strangers), there - declared)
+            there -= excess
+            answered -= min(excess, sum(card.state == "ok" for card in strangers))
+        # Without the bus nobody knows whom to ask: that none was asked is not that none answers.
+        told = None if count is None and bus is None else answered
 
         if lost:
             values["expected"] = declared or there
-            self.add("device.count.lost", observed=answered, cards=self._names(lost), **values)
+            some = self.say["some"] if told is None else told
+            self.add("device.count.lost", observed=told, answered=some, cards=self._names(lost), **values)
+        elif bus is None and (count or 0) <= (declared or count or 0):
+            answer = self.say["answer"].format(told, declared) if declared and told is not None else ""
+            self.add("device.count.bus_unreadable", observed=told, answer=answer, **values)
+        elif bus is not None and bus < (count or 0):
+            self.add("device.count.bus_short", observed=bus, answered=count, **values)
         elif declared and there is not None and bus is not None and there < declared:
             # What isn't even on the bus is missing whatever the tool says.
             self.add("device.count.missing", observed=there, **values)
@@ -680,7 +791,18 @@ class _HostJudge:
         declared = [declared] if isinstance(declared, str) and declared else declared
         seen = card.device.get("model")
         seen = " ".join(seen.split()) if isinstance(seen, str) else None
-        if not declared and declared in (None, "", [], ()):
+        if not declared_vendor(self.declared)[1]:
+            name = "cluster_accelerator_vendor"
+            known = self.say["comma"].join(_vendors(self.declared))
+            detail = self.say["no_vendor"].format(name, self.declared.get(name), known)
+            self.add("device.model.unknown", card, observed=seen, detail=detail)
+        elif self.state.is_stranger(card):
+            values: dict = {"expected": self.state.vendor, "observed": card.vendor}
+            self.add("device.model.other_vendor", card, evidence=self._evidence(), **values)
+        elif self.state.vendor and not card.vendor and not blocker:
+            values = {"expected": self.state.vendor, "detail": self.say["not_told"]}
+            self.add("device.model.unknown", card, evidence=self._evidence(), **values)
+        elif not declared and declared in (None, "", [], ()):
             self.add("device.model.undeclared", card, observed=seen)
         elif blocker:
             self._blocked("device.model", card, blocker)
@@ -696,8 +818,12 @@ class _HostJudge:
             values = {"expected": list(declared), "names": self.say["comma"].join(declared)}
             self.add("device.model.other", card, observed=seen, evidence=self._evidence(), **values)
 
+    def _of_product(self, card: _Card, name: str) -> tuple[float | None, bool]:
+        """Return a number that is declared of the product, as ``_number``; it holds for no other vendor's card."""
+        return (None, True) if self.state.is_stranger(card) else _number(self.declared, name)
+
     def _memory(self, card: _Card, blocker: str | None) -> None:
-        declared, usable = _number(self.declared, "cluster_accelerator_memory_gib")
+        declared, usable = self._of_product(card, "cluster_accelerator_memory_gib")
         tolerance, tolerable = _number(self.declared, "cluster_tolerance_memory_percent")
         if "cluster_tolerance_memory_percent" not in self.declared:
             tolerance = 10.0
@@ -746,7 +872,7 @@ class _HostJudge:
     def _link_width(self, card: _Card, blocker: str | None) -> None:
         link, name = card.link, "cluster_accelerator_link_width"
         width, best = to_int(link.get("width")), to_int(link.get("max_width"))
-        declared, usable = _number(self.declared, name)
+        declared, usable = self._of_product(card, name)
         hop = link.get("limited_by")
         values: dict = {
             "evidence": self._link_evidence(card),
@@ -780,7 +906,7 @@ class _HostJudge:
         link, name = card.link, "cluster_accelerator_link_speed_gts"
         speed, best = _finite(link.get("speed_gts")), _finite(link.get("max_speed_gts"))
         width, widest = to_int(link.get("width")), to_int(link.get("max_width"))
-        declared, usable = _number(self.declared, name)
+        declared, usable = self._of_product(card, name)
         hop = link.get("limited_by")
         reading = self._reading(card)
         values: dict = {"expected": best, "evidence": self._link_evidence(card)}
@@ -867,9 +993,15 @@ def judge_slots(
             common.update(evidence=[{"command": "", "excerpt": excerpt(detail)}], detail=detail)
             found.append(finding("device.slot.unknown", host, **common))
             continue
+        wrong_map = next((error for error in _errors_of(observation) if error.startswith(SLOT_MAP_ERROR)), None)
+        if wrong_map:
+            # No slot was named, so that the names which are there are those of the baseline: held against itself.
+            common.update(evidence=[{"command": "cluster_accelerator_slots", "excerpt": excerpt(wrong_map)}])
+            found.append(finding("device.slot.unknown", host, detail=wrong_map, **common))
+            continue
         if not cards_of(observation) and _whole(observation.get("bus_count")) is None:
             # Nobody looked at the bus: no slot is empty for that.
-            found.append(finding("device.slot.unknown", host, detail=words(language)["not_told"], **common))
+            found.append(finding("device.slot.unknown", host, detail=words(language)["no_bus"], **common))
             continue
         try:
             record = records.get(host) or slots.build_record(
@@ -892,8 +1024,18 @@ def judge_slots(
         if accepted and seen:
             judge = _SlotJudge(host, accepted, seen, differences[host], moment, language)
             state = state_of(looked_at[host], _dict(declared.get(host)))
-            found += judge.findings(cards_of(looked_at[host], language), state)
+            cards = cards_of(looked_at[host], language)
+            if state.bus_count is None:
+                cards += _unseen(differences[host])
+            found += judge.findings(cards, state)
     return found
+
+
+def _unseen(differences: dict) -> list[_Card]:
+    """Return the accepted cards that do not answer where nobody could look at the bus: silent, not taken out."""
+    missed = [event for event in differences["missing"] if event["reason"] in (slots.GONE, slots.NOT_SEEN)]
+    labels = dict.fromkeys(event["from_slot"] for event in missed if event["from_slot"] is not None)
+    return [_Card(address=None, label=label, state="not_reported") for label in labels]
 
 
 class _SlotJudge:
@@ -1041,13 +1183,27 @@ def _identities(entries: list[dict]) -> object:
 
 
 def driver_versions(observation: object, declared: dict) -> list[str]:
-    """Return the driver versions that a host shows; the kernel's word counts before that of the tools."""
+    """Return the driver versions that a host shows; the kernel's word counts before that of the tools.
+
+    Those of another vendor than the declared one say nothing of its driver.
+    """
     state = state_of(observation, declared)
+    if state.strange:
+        return []
     kernel = {str(one["kernel_version"]) for one in state.drivers if one.get("kernel_version")}
-    told = {
-        str(one["driver_version"]) for one in _dicts(_dict(observation).get("devices")) if one.get("driver_version")
-    }
+    own = [card.device for card in cards_of(observation) if not state.is_stranger(card)]
+    told = {str(device["driver_version"]) for device in own if device.get("driver_version")}
     return sorted(kernel or told, key=natural)
+
+
+def judge_declared_driver_version(
+    host: str, observation: object, declared: dict, now: str | None = None, language: str = "en"
+) -> list[dict]:
+    """Judge the driver version of one host that knows no other: by the declared version, or not at all."""
+    if not str(declared.get("cluster_driver_version") or "").strip():
+        return []
+    about = {"node_type": declared.get("cluster_node_type"), "declared": declared, "observation": observation}
+    return judge_driver_versions({host: about}, now, language)
 
 
 def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, language: str = "en") -> list[dict]:
@@ -1096,6 +1252,7 @@ def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, lan
         if not versions:
             state = state_of(about["observation"], declared)
             blocker = "device.driver" if state.driver_blocks else "device.query" if state.query != "ok" else None
+            blocker = "device.model" if state.strange else blocker
             cause = "blocked" if blocker else "unknown"
             common.update(expected=wanted or None, detail=say["not_told"], blocked_by=blocker)
             found.append(finding(f"device.driver_version.{cause}", host, **common))

@@ -32,6 +32,14 @@ TOOL_FAILED = "failed"
 TOOL_HUNG = "hung"
 TOOL_UNREADABLE = "unreadable"
 
+# How errors of an observation begin that mean something to the judges: a declared map that was not used proves no
+# slot; that firmware has no believable table is ordinary on real servers.
+SLOT_MAP_ERROR = "declared slot map not used: "
+SLOT_TABLE_ERROR = "slot table unusable: "
+# What no tool is to blame for: the map, and records, which are named by their path where they are damaged.
+FOREIGN_RECORD_ERROR = "the slot record is that of "
+HOST_ERRORS = (SLOT_MAP_ERROR, FOREIGN_RECORD_ERROR, "/")
+
 # Where a slot name came from, in the order of trust.
 SLOT_SOURCES = ("declared", "vendor", "sysfs", "dmi")
 
@@ -190,8 +198,9 @@ class Observation:
     """What a host shows: the return value of ``accelerator_info``.
 
     ``count`` is the number of physical devices the vendor tools answered for (None when they
-    could not tell), ``bus_count`` what PCI shows, ``unanswered`` the devices on the bus that did
-    not answer: ``{"pci_address", "vendor", "pci_id", "state": "lost" | "not_reported", "reason",
+    could not tell), ``bus_count`` what PCI shows (None when the bus could not be read, which is
+    not 0), ``unanswered`` the devices on the bus that did not answer:
+    ``{"pci_address", "vendor", "pci_id", "state": "lost" | "not_reported", "reason",
     "model", "serial", "uuid", "firmware_version", "slot": SlotName, "link": Link, "numa_node", "last"}``.
     ``kernel_log`` is ``{"state": "ok" | "unknown" | "shared" | "not_gathered", "source", "reason"}``,
     ``kernel_events`` what kernel_log.py found in it. ``holders_complete`` is False when not all processes could be
@@ -200,7 +209,7 @@ class Observation:
 
     devices: list[Device] = field(default_factory=list)
     count: int | None = None
-    bus_count: int = 0
+    bus_count: int | None = None
     logical_count: int | None = None
     unanswered: list[dict] = field(default_factory=list)
     tools: list[Tool] = field(default_factory=list)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from . import dmi, holders, kernel_log, pci, registry, text
 from .model import (
+    SLOT_MAP_ERROR,
     TOOL_ABSENT,
     TOOL_OK,
     TOOL_UNREADABLE,
@@ -69,12 +70,16 @@ def observe(
         return next((name for name in names if name in wanted and known[name].owns(function)), None)
 
     owned: dict[str, list[pci.Function]] = {name: [] for name in wanted}
-    for function in pci.functions(runner, root, detailed=lambda one: owner(one) is not None):
+    shown = pci.functions(runner, root, detailed=lambda one: owner(one) is not None)
+    for function in shown:
         its_owner = owner(function)
         if its_owner:
             owned[its_owner].append(function)
     functions = [function for own in owned.values() for function in own]
-    observation.bus_count = len({pci.normalise_device(function.address) for function in functions})
+    # Every machine has bridges at least. A bus without any function (not mounted, hidden in a container), and a
+    # function that does not tell whose it is, were not looked at: that is no number of cards, least of all 0.
+    if shown and all(function.vendor for function in shown):
+        observation.bus_count = len({pci.normalise_device(function.address) for function in functions})
 
     vendor_labels: dict[str, str | None] = {}
     counts: list[int | None] = []
@@ -281,7 +286,7 @@ def _name_slots(
         names = name_slots(functions, declared, vendor_labels, on_bus, table, boards)
     except ValueError as exc:
         # A declared map that is wrong must not be taken for no map: no slot is named at all then.
-        observation.errors.append(str(exc))
+        observation.errors.append(f"{SLOT_MAP_ERROR}{exc}")
         return
     for device in observation.devices:
         device.slot = names.get(device.pci_address or "", device.slot)

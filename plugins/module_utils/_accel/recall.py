@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from .model import FOREIGN_RECORD_ERROR
 from .slot_names import source_rank
 
 _IDENTITY = ("serial", "uuid", "model", "firmware_version")
@@ -21,7 +22,7 @@ def recall(observation: dict, record: dict | None, host: str) -> None:
     another host (it came with a cloned disk): a wrong serial would have the wrong card pulled.
     """
     if record and record["host"] != host:
-        observation["errors"].append(f"the slot record is that of {record['host']}, not of {host}: it is not used")
+        observation["errors"].append(f"{FOREIGN_RECORD_ERROR}{record['host']}, not of {host}: it is not used")
         return
     known = {}
     for label, cards in [*((record or {}).get("slots") or {}).items(), (None, (record or {}).get("unplaced") or [])]:

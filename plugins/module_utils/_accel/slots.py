@@ -31,11 +31,12 @@ SCHEMA = 1
 KINDS = ("missing", "new", "moved", "swapped", "replaced", "changed", "unplaced")
 
 # Why a card is not present: it is on the bus but dead, it is there but its tool gave no answer for it,
-# something is there that does not say which card it is, nothing is there.
+# something is there that does not say which card it is, nothing is there, nobody could look.
 LOST = "lost"
 NOT_REPORTED = "not_reported"
 NOT_IDENTIFIED = "not_identified"
 GONE = "gone"
+NOT_SEEN = "not_seen"
 
 
 def apply_declared(observation: dict, declared: dict | None) -> None:
@@ -113,7 +114,7 @@ def build_record(observation: dict, host: str, at: str, previous: dict | None = 
             continue  # only an address was known of it, and addresses change: nothing to remember it by
         others = [now for now in newcomers if now.slot == spot.slot and (not spot.serial or now.serial != spot.serial)]
         if spot.slot is None or not others:
-            kept.append(_Spot(host, spot.slot, dict(spot.card, present=False, state=GONE)))
+            kept.append(_Spot(host, spot.slot, dict(spot.card, present=False, state=_absence(observation, spot))))
 
     kept.sort(key=lambda spot: (_address_key(spot.card), str(spot.uuid or "")))
     # A UUID that several cards show names none of them: a damaged answer must not make a record that is none.
@@ -135,6 +136,12 @@ def build_record(observation: dict, host: str, at: str, previous: dict | None = 
         if spot.slot is not None:
             record["slots"].setdefault(spot.slot, []).append(spot.card)
     return record
+
+
+def _absence(observation: dict, spot: _Spot) -> str:
+    """Return why a card that is not seen is not present: only a bus that was read tells that nothing is there."""
+    looked = observation.get("bus_count", 0) is not None
+    return GONE if looked or spot.card.get("state") == GONE else NOT_SEEN
 
 
 def _shown(host: str, entry: dict, state: str | None = None) -> _Spot:

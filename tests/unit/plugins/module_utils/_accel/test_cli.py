@@ -13,9 +13,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import observations as seen
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge
 from doubles import HANG, RecordedRunner
+from test_probe import LINKS, document
+from test_probe_judged import HEALTHY, JOURNAL, card
 
 BUS = "/sys/bus/pci/devices/"
 CARD = {"vendor": "0x10de", "device": "0x2330", "class": "0x030200", "numa_node": "0"}
@@ -38,6 +41,16 @@ def node_file(tmp_path, **declared: object) -> str:
     }
     path.write_text(json.dumps(body))
     return str(path)
+
+
+RECORD = {
+    "schema": 1,
+    "host": "gpu-01",
+    "observed_at": "2026-11-29T01:02:03Z",
+    "tool": {"name": "nvidia-smi", "version": "570.86.15"},
+    "slots": {},
+    "unplaced": [],
+}
 
 
 def finding(verdict: str, severity: str = "critical") -> dict:
@@ -70,6 +83,17 @@ def test_cards_without_a_tool_are_listed_and_are_no_pass(tmp_path, capsys) -> No
     verdicts = {one["check"]: one["verdict"] for one in told["findings"]}
     assert verdicts["device.driver"] == "fail"
     assert verdicts["device.count"] != "pass"
+
+
+@pytest.mark.parametrize(
+    ("count", "bus", "status"),
+    [(8, 8, 0), (0, 0, 0), (7, 8, 3), (8, 7, 3), (8, None, 3), (None, 8, 3), (None, None, 3)],
+)
+@pytest.mark.parametrize("command", ["devices", "slots"])
+def test_devices_is_ok_only_where_tool_and_bus_told_the_same_number(tmp_path, monkeypatch, command, count, bus, status):
+    observation = {"devices": [], "unanswered": [], "tools": [], "errors": [], "count": count, "bus_count": bus}
+    monkeypatch.setattr(cli, "observe", lambda *_arguments: observation)
+    assert cli.main([command, "--node-file", node_file(tmp_path)], runner()) == status
 
 
 def test_devices_needs_no_declaration(capsys) -> None:
@@ -257,6 +281,70 @@ def test_without_a_node_file_no_record_is_taken_from_where_one_stands(tmp_path, 
     cli.main(["slots", "--node-file", str(tmp_path / "none.json")], runner("0000:18:00.0"))
     out, err = capsys.readouterr()
     assert "0000:18:00.0" in out and not err
+
+
+def driver(monkeypatch, version: str | None = "570.86.15") -> None:
+    """Have two healthy cards answer, with this version of the driver."""
+    observation = {**seen.healthy(), "devices": seen.healthy()["devices"][:2], "count": 2, "bus_count": 2}
+    observation["drivers"][0]["kernel_version"] = version
+    for device in observation["devices"]:
+        device["driver_version"] = version
+    monkeypatch.setattr(cli, "observe", lambda *_arguments: observation)
+
+
+@pytest.mark.parametrize(
+    ("version", "declared", "cause", "status"),
+    [
+        ("570.86.15", "570.86.15", "ok", 0),
+        ("570.86.15", "570.124.06", "differs", 2),
+        (None, "570.86.15", "unknown", 3),
+        ("570.86.15", "", None, 0),  # one node has no majority
+        (None, "", None, 0),
+    ],
+)
+def test_check_judges_a_declared_driver_version(tmp_path, monkeypatch, capsys, version, declared, cause, status):
+    driver(monkeypatch, version)
+    path = node_file(tmp_path, cluster_driver_version=declared)
+    assert cli.main(["check", "--json", "--node-file", path], runner()) == status
+    found = [one for one in json.loads(capsys.readouterr().out)["findings"] if one["check"] == "device.driver_version"]
+    assert [one["hint"] for one in found] == ([f"device.driver_version.{cause}"] if cause else [])
+    if cause in ("ok", "differs"):
+        assert "other nodes" not in found[0]["message"] and found[0]["message"].endswith("(declared for the type)")
+
+
+def one_card_answers(address: str) -> RecordedRunner:
+    """Return a host whose only card answers in full."""
+    host = runner(address)
+    host.files.update({"/sys/module/nvidia/version": "570.86.15"})
+    host.files.update({f"{BUS}{address}/{name}_link_width": "16" for name in ("current", "max")})
+    host.files.update({f"{BUS}{address}/{name}_link_speed": "32.0 GT/s PCIe" for name in ("current", "max")})
+    host.answers = {("nvidia-smi", "-q", "-x"): (0, document(card(address)), ""), LINKS: HEALTHY[LINKS], **JOURNAL}
+    host.tools = {"nvidia-smi", "journalctl"}
+    return host
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ('{"schema": 1,', "slots.json line 1 column 14: not valid JSON"),
+        (json.dumps({**RECORD, "host": "gpu-07"}), "the slot record is that of gpu-07, not of gpu-01: it is not used"),
+    ],
+)
+def test_check_prints_what_could_not_be_read(tmp_path, capsys, damage, words) -> None:
+    path = node_file(tmp_path, cluster_accelerator_count=1)
+    assert cli.main(["check", "--node-file", path], one_card_answers("0000:18:00.0")) == 0
+    assert "device.observation" not in capsys.readouterr().out
+    (tmp_path / "slots.json").write_text(damage)
+    assert cli.main(["check", "--node-file", path], one_card_answers("0000:18:00.0")) == 0
+    out = capsys.readouterr().out
+    assert "warning device.observation  gpu-01: " in out and words in out
+    assert out.splitlines()[-1].endswith(" pass, 1 warning")
+
+
+def test_check_prints_that_the_declared_slot_map_is_wrong(tmp_path, capsys) -> None:
+    path = node_file(tmp_path, cluster_accelerator_count=1, cluster_accelerator_slots={"0000:18:00.0": ""})
+    assert cli.main(["check", "--node-file", path], one_card_answers("0000:18:00.0")) == 0
+    assert "declared slot '0000:18:00.0': '' has no name" in capsys.readouterr().out
 
 
 class Full:

@@ -410,7 +410,89 @@ def test_one_lost_card_of_which_the_tool_tells_no_more_than_that():
     assert told["device.health", "SXM1"] == BLOCKED_BY_QUERY
 
 
+@pytest.mark.parametrize("change", ["none", "absent"])
+def test_a_bus_that_nobody_could_read_is_no_pass(change):
+    observation = seen.healthy()
+    if change == "none":
+        observation["bus_count"] = None
+    else:
+        del observation["bus_count"]
+    found = devices(observation)
+    assert turned(devices(seen.healthy()), found) == {("device.count", "gpu-01"): ("unknown", "bus_unreadable", None)}
+    told = one(found, "device.count")
+    assert (told["severity"], told["expected"], told["observed"]) == ("critical", 8, 8)
+    assert told["message"] == "the PCI bus could not be read, so nobody counted the cards there (8 of 8 answer)"
+    assert {"command": "/sys/bus/pci/devices", "excerpt": "nothing can be read there"} in told["evidence"]
+    assert judge.verdict(found) == "unknown"
+
+
+@pytest.mark.parametrize("bus", [0, 1, 7])
+def test_a_bus_that_shows_less_than_what_answers_is_no_pass(bus):
+    observation = {**seen.healthy(), "bus_count": bus}
+    found = devices(observation)
+    assert turned(devices(seen.healthy()), found) == {("device.count", "gpu-01"): ("unknown", "bus_short", None)}
+    told = one(found, "device.count")
+    assert (told["severity"], told["expected"], told["observed"]) == ("critical", 8, bus)
+    assert told["message"] == f"{bus} cards are on the bus, but 8 answer: not all of the bus could be seen"
+
+
+def test_a_bus_that_shows_less_than_what_answers_proves_no_card_missing():
+    observation = {**without(6), "bus_count": 5}
+    assert one(devices(observation), "device.count")["hint"] == "device.count.bus_short"
+
+
+def test_more_cards_than_declared_are_too_many_whatever_the_bus():
+    observation = {**seen.healthy(), "bus_count": None}
+    count = one(devices(observation, {"cluster_accelerator_count": "7"}), "device.count")
+    assert (count["hint"], count["observed"]) == ("device.count.surplus", 8)
+
+
+def test_a_lost_card_on_a_bus_that_nobody_could_read():
+    """The tool speaks of one card only, and without the bus no other can be asked for: their number is not 0."""
+    observation = silent_host(seen.healthy(), state="failed", rc=15)
+    observation.update(bus_count=None, devices=[], unanswered=[{**observation["unanswered"][6], "state": "lost"}])
+    found = devices(observation)
+    count = one(found, "device.count")
+    assert (count["hint"], count["expected"], count["observed"]) == ("device.count.lost", 8, None)
+    assert count["message"] == "an unknown number of 8 cards answer; on the bus but lost: 0000:ba:00.0 (slot SXM5)"
+    assert one(found, "device.query")["verdict"] == "unknown"
+    slots_found = slot_findings(observation)
+    assert {f["verdict"] for f in slots_found} == {"unknown"}
+    assert state(slots_found) == {
+        ("device.slot", slot): BLOCKED_BY_COUNT if slot == "SXM5" else BLOCKED_BY_QUERY for slot in SLOTS
+    }
+    other = one(slots_found, "device.slot", "SXM1")
+    assert other["message"].endswith("accepted there: serial 165040100002") and other["expected"] == "165040100002"
+
+
+def test_no_slot_is_empty_where_nobody_could_look():
+    observation = {**without(6), "bus_count": None}
+    found = slot_findings(observation)
+    assert turned(slot_findings(seen.healthy()), found) == {("device.slot", "SXM5"): BLOCKED_BY_COUNT}
+    # What is seen is told all the same: the card that is not missed at its place moved.
+    observation["devices"][5]["slot"] = {"label": "SXM5", "source": "vendor", "candidates": []}
+    observation["devices"][5]["pci_address"] = ADDRESSES[6]
+    assert one(slot_findings(observation), "device.slot", "SXM5")["hint"] == "device.slot.moved"
+
+
+def test_a_host_of_which_nothing_was_seen_has_one_slot_finding():
+    observation = {**without(*range(8)), "count": None, "bus_count": None}
+    (found,) = slot_findings(observation)
+    assert (found["hint"], found["subject"]) == ("device.slot.unknown", "gpu-01")
+    assert "the PCI bus could not be read" in found["message"]
+
+
 NO_CARDS = {"cluster_accelerator_count": "0", "cluster_accelerator_vendor": ""}
+
+
+def test_a_host_without_cards_and_without_a_bus_is_a_warning():
+    """A container or a small virtual machine shows no bus at all: no reason to fail a run, and no proof either."""
+    nothing = {"devices": [], "count": None, "bus_count": None, "unanswered": [], "tools": [], "errors": []}
+    found = devices(nothing, NO_CARDS)
+    assert state(found) == {("device.count", "gpu-01"): ("unknown", "no_bus", None)}
+    assert found[0]["severity"] == "warning"
+    assert judge.judge_slots({}, {}, {"ctl-01": nothing}, {"ctl-01": NO_CARDS}, now=NOW) == []
+    assert state(devices({**nothing, "count": 2}, NO_CARDS)) == {("device.count", "gpu-01"): ("fail", "surplus", None)}
 
 
 def test_a_host_without_cards_gets_one_finding():
@@ -553,7 +635,7 @@ def test_memory_within_the_tolerance_and_models_in_another_spelling():
     assert one(devices(altered("model", "nvidia  H100 80GB HBM3")), "device.model", "SXM5")["verdict"] == "pass"
 
 
-@pytest.mark.parametrize("key", ["bus_count", "unanswered", "errors", "drivers", "tools"])
+@pytest.mark.parametrize("key", ["unanswered", "errors", "drivers", "tools"])
 def test_what_an_observation_may_lack(key):
     """The count and the devices were told: these keys only say more where something is wrong."""
     observation = seen.healthy()
@@ -614,6 +696,211 @@ def test_devices_that_share_a_slot_are_called_by_their_addresses():
     found = devices(observation)
     assert {"0000:18:00.0", "0000:2a:00.0"} <= {subject for check, subject in state(found)}
     assert "NPU1" not in {f["subject"] for f in found}
+
+
+# ---------------------------------------------------------------------------------------------- errors
+
+DAMAGED = "/var/lib/accel/records/slots.json line 1 column 14: not valid JSON"
+WRONG_MAP = "declared slot map not used: declared slot '0000:18:00.0': '' has no name"
+BOGUS = "slot table unusable: same address for every slot"
+
+
+@pytest.mark.parametrize("declared", [{}, {"cluster_accelerator_count": "0", "cluster_accelerator_vendor": ""}])
+def test_an_error_that_nothing_else_tells_is_a_counted_warning(declared):
+    observation = {**seen.healthy(), "errors": [DAMAGED, BOGUS, "b\nc"]}
+    if declared:
+        observation.update(devices=[], count=None, bus_count=0)
+    told = one(devices(observation, declared), "device.observation")
+    assert (told["hint"], told["verdict"], told["severity"]) == ("device.observation.errors", "unknown", "warning")
+    assert told["subject"] == "gpu-01" and told["observed"] == 2
+    assert told["message"].endswith(f": {DAMAGED}; b c")
+    assert told["evidence"] == [{"command": "", "excerpt": DAMAGED}, {"command": "", "excerpt": "b\nc"}]
+    assert judge.verdict(devices(observation, declared)) == "pass"
+
+
+def test_many_errors_are_all_evidence_and_few_are_named():
+    observation = {**seen.healthy(), "errors": [f"error {number}" for number in range(9)]}
+    told = one(devices(observation), "device.observation")
+    assert told["message"].endswith(": error 0; error 1; error 2 and 6 more") and len(told["evidence"]) == 9
+
+
+def test_an_unbelievable_slot_table_of_the_firmware_is_ordinary():
+    found = devices({**seen.healthy(), "errors": [BOGUS]})
+    assert turned(devices(seen.healthy()), found) == {("device.observation", "gpu-01"): ("pass", "ok", None)}
+    assert BOGUS in one(found, "device.observation")["message"]
+
+
+def test_an_error_that_another_finding_carries_is_not_told_twice():
+    observation = seen.card_lost(seen.healthy())
+    observation["errors"] = ["nvidia-smi -q -x: " + observation["tools"][0]["excerpt"], "0000:ba:00.0: no answer"]
+    found = devices(observation)
+    assert "device.observation" not in {f["check"] for f in found}
+    assert "0000:ba:00.0: no answer" in [piece["excerpt"] for piece in one(found, "device.count")["evidence"]]
+
+
+@pytest.mark.parametrize(
+    "error", [DAMAGED, WRONG_MAP, "the slot record is that of gpu-07, not of gpu-01: it is not used"]
+)
+@pytest.mark.parametrize("fault", [seen.card_lost, seen.driver_library_mismatch])
+def test_what_has_nothing_to_do_with_the_tools_is_told_beside_a_fault_of_a_card(error, fault):
+    observation = {**fault(seen.healthy()), "errors": ["0000:ba:00.0: no answer", error]}
+    told = one(devices(observation), "device.observation")
+    assert (told["hint"], told["observed"]) == ("device.observation.errors", 1)
+    assert told["message"].endswith(f": {error}")
+
+
+def test_what_a_tool_said_is_told_beside_a_fault_that_the_bus_shows():
+    observation = {**seen.downtrained(seen.healthy(), 6), "errors": ["0000:ba:00.0: no answer"]}
+    assert one(devices(observation), "device.observation")["verdict"] == "unknown"
+
+
+@pytest.mark.parametrize("errors", [None, "no", [], {}])
+def test_no_errors_are_no_finding(errors):
+    assert turned(devices(seen.healthy()), devices({**seen.healthy(), "errors": errors})) == {}
+
+
+def test_a_wrong_declared_slot_map_proves_no_slot():
+    """No slot is named then, and the names of the baseline would make all of them pass."""
+    observation = seen.healthy()
+    for card in observation["devices"]:
+        card["slot"] = {"label": None, "source": None, "candidates": []}
+    observation["errors"] = [WRONG_MAP]
+    for looked_at in (observation, placed(observation)):
+        (found,) = slot_findings(looked_at)
+        assert (found["hint"], found["severity"], found["subject"]) == ("device.slot.unknown", "critical", "gpu-01")
+        assert "has no name" in found["message"] and found["evidence"]
+    assert slot_findings({**seen.healthy(), "errors": [DAMAGED, BOGUS]})[0]["hint"] == "device.slot.ok"
+
+
+# ---------------------------------------------------------------------------------------------- vendors
+
+AMD = {
+    "cluster_accelerator_vendor": "amd",
+    "cluster_accelerator_models": ["AMD Instinct MI300X"],
+    "cluster_accelerator_memory_gib": 192,
+    "cluster_accelerator_link_speed_gts": 64,
+    "cluster_driver_version": "6.12.12",
+}
+
+
+@pytest.mark.parametrize("models", [AMD["cluster_accelerator_models"], [], None])
+def test_cards_of_another_vendor_than_declared_fail_once_each(models):
+    found = devices(seen.healthy(), {**AMD, "cluster_accelerator_models": models})
+    bad = {(f["check"], f["subject"], f["hint"]) for f in found if f["verdict"] not in ("pass", "not_applicable")}
+    assert bad == {("device.model", slot, "device.model.other_vendor") for slot in SLOTS}
+    told = one(found, "device.model", "SXM5")
+    assert (told["verdict"], told["severity"]) == ("fail", "critical")
+    assert (told["expected"], told["observed"]) == ("amd", "nvidia")
+    assert told["message"] == (
+        "0000:ba:00.0 (slot SXM5, serial 165040100006) is a card of nvidia, declared is the vendor amd"
+    )
+    # What is declared of a product says nothing of another vendor's.
+    assert {f["hint"] for f in found if f["check"] == "device.memory"} == {"device.memory.undeclared"}
+    versions = judge.judge_driver_versions({"gpu-01": about_of(seen.healthy(), AMD)}, now=NOW)
+    assert state(versions) == {("device.driver_version", "gpu-01"): ("unknown", "blocked", "device.model")}
+
+
+def about_of(observation, declared):
+    return {"node_type": "h100", "declared": {**DECLARED, **declared}, "observation": observation}
+
+
+def test_another_vendors_driver_that_does_not_work_is_a_consequence():
+    found = devices(seen.driver_library_mismatch(seen.healthy()), AMD)
+    roots = {(f["hint"], f["subject"]) for f in found if f["verdict"] in ("fail", "unknown") and not f["blocked_by"]}
+    assert roots == {("device.model.other_vendor", slot) for slot in SLOTS}
+    told = state(found)
+    for check in ("device.driver", "device.query", "device.count"):
+        assert told[check, "gpu-01"] == ("unknown", "blocked", "device.model")
+    assert told["device.health", "SXM5"] == ("unknown", "blocked", "device.model")
+
+
+@pytest.mark.parametrize("vendor", ["nvida", 5, "nvidia amd", ["nvidia"], True, "none", 0])
+def test_a_vendor_that_is_no_vendor_is_unknown(vendor):
+    found = devices(seen.healthy(), {"cluster_accelerator_vendor": vendor})
+    assert turned(devices(seen.healthy()), found) == {
+        ("device.model", slot): ("unknown", "unknown", None) for slot in SLOTS
+    }
+    assert (
+        f"cluster_accelerator_vendor is {vendor!r}, none of nvidia, amd, ascend"
+        in one(found, "device.model", "SXM1")["message"]
+    )
+
+
+@pytest.mark.parametrize("vendor", ["NVIDIA", " nvidia "])
+def test_a_vendor_in_another_spelling_is_the_vendor(vendor):
+    assert turned(devices(seen.healthy()), devices(seen.healthy(), {"cluster_accelerator_vendor": vendor})) == {}
+
+
+@pytest.mark.parametrize("vendor", ["", None])
+def test_where_no_vendor_is_declared_none_is_judged(vendor):
+    assert turned(devices(seen.healthy()), devices(seen.healthy(), {"cluster_accelerator_vendor": vendor})) == {}
+
+
+def test_a_vendor_that_the_site_declares_is_one():
+    observation = seen.healthy()
+    for card in observation["devices"]:
+        card["vendor"] = "acme"
+    declared = {"cluster_accelerator_vendor": "acme", "cluster_vendors": {"acme": {"pci_vendors": ["1eed"]}}}
+    models = [one for one in devices(observation, declared) if one["check"] == "device.model"]
+    assert [one["verdict"] for one in models] == ["pass"] * 8
+
+
+def test_a_card_that_tells_no_vendor_is_not_taken_for_the_declared_one():
+    found = devices(altered("vendor", None))
+    assert turned(devices(seen.healthy()), found) == {("device.model", "SXM5"): ("unknown", "unknown", None)}
+
+
+def with_a_stranger(state="ok", instead=False):
+    """Return a healthy host with a card of another vendor, beside its eight or instead of one of them."""
+    observation = without(6) if instead else seen.healthy()
+    card = {**seen.device(6), "vendor": "amd", "model": "AMD Instinct MI300X", "serial": "A1", "uuid": "A-1"}
+    card.update(pci_address="0000:c1:00.0", driver_version="6.12.12", slot={"label": "OAM1", "source": "sysfs"})
+    observation["bus_count"] += 1
+    observation["drivers"].append({"vendor": "amd", "kernel_version": "6.12.12", "loaded": True})
+    if state == "ok":
+        observation["count"] += 1
+        observation["tools"].append({"name": "amd-smi", "vendor": "amd", "state": "ok"})
+    else:
+        # Its tool is not installed: only the bus tells of the card, and the tools together tell no number.
+        card.update(source="sysfs", model=None, serial=None, uuid=None, health={"state": "unknown", "reasons": []})
+        observation["count"] = None
+        observation["tools"].append({"name": "amd-smi", "vendor": "amd", "state": "absent"})
+    observation["devices"].append(card)
+    return observation
+
+
+@pytest.mark.parametrize("instead", [False, True])
+@pytest.mark.parametrize("answers", ["ok", "absent"])
+def test_one_card_of_another_vendor_is_one_cause(answers, instead):
+    found = devices(with_a_stranger(answers, instead))
+    roots = {
+        (f["hint"], f["subject"], f["observed"])
+        for f in found
+        if f["verdict"] in ("fail", "unknown") and not f["blocked_by"]
+    }
+    wrong = {("device.model.other_vendor", "OAM1", "amd")}
+    if instead and answers == "absent":
+        # The seven that answer are not eight, whatever the bus shows.
+        wrong.add(("device.count.not_reported", "gpu-01", 7))
+    assert roots == wrong
+    assert {f["blocked_by"] for f in found if f["blocked_by"]} <= {"device.model"}
+    versions = judge.judge_driver_versions({"gpu-01": about_of(with_a_stranger(answers, instead), {})}, now=NOW)
+    assert state(versions) == {("device.driver_version", "gpu-01"): ("pass", "ok", None)}
+
+
+def test_a_card_of_another_vendor_hides_none_that_is_silent():
+    observation = seen.silence(with_a_stranger(), 6, "not_reported", link=True)
+    count = one(devices(observation), "device.count")
+    assert (count["hint"], count["expected"], count["observed"]) == ("device.count.not_reported", 8, 7)
+    assert "OAM1" not in count["message"] and "SXM5" in count["message"]
+    lost = one(devices(seen.card_lost(with_a_stranger())), "device.count")
+    assert (lost["hint"], lost["expected"], lost["observed"]) == ("device.count.lost", 8, 7)
+
+
+def test_cards_too_many_are_told_where_no_other_vendor_explains_them():
+    found = devices(with_a_stranger(), {"cluster_accelerator_count": 7})
+    told = one(found, "device.count")
+    assert (told["hint"], told["expected"], told["observed"]) == ("device.count.surplus", 7, 8)
 
 
 # ---------------------------------------------------------------------------------------------- speed and load
@@ -1103,14 +1390,20 @@ def everything(language):
         *({**seen.healthy(), "kernel_events": [seen.event(code)]} for code in ("xid 32", "xid 62", "xid 64", "xid 13")),
         pcie_only(ports=[]),
         pcie_only(ports=links(down=range(18))),
+        {**seen.healthy(), "bus_count": None},
+        {**seen.healthy(), "bus_count": 7},
+        {**seen.card_lost(seen.healthy()), "bus_count": None, "count": None},
     ]
-    found = []
+    found = devices({"bus_count": None}, NO_CARDS, language=language)
     for observation in observations:
         found += devices(observation, language=language)
         found += slot_findings(observation, language=language)
     for field, declared in (case[:2] for case in CAUSES_OF_A_CARD):
         found += devices(altered(*field), declared, language=language)
     found += devices(seen.healthy(), {"cluster_processes_allowed": "yes"}, language=language)
+    found += devices(seen.driver_library_mismatch(seen.healthy()), AMD, language=language)
+    for error in ([DAMAGED], [BOGUS]):
+        found += devices({**seen.healthy(), "errors": error}, language=language)
     for count in ("eight", "7"):
         found += devices(seen.healthy(), {"cluster_accelerator_count": count}, language=language)
     found += slot_findings(seen.healthy(), baseline_of(without(6)), language)

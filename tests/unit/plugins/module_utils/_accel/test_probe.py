@@ -359,7 +359,22 @@ def test_no_vendor_tool_at_all(tree):
 def test_a_host_without_cards(tree):
     tree.add("0000:02:00.0", "0x1a03", "0x2000", "0x030000")
     seen = observe(tree)
-    assert seen == Observation()
+    assert seen == Observation(bus_count=0)
+
+
+def test_a_bus_that_shows_nothing_has_no_number_of_cards(tree):
+    """Every machine shows bridges at least: where nothing is, nobody could look, and that is not 0 cards."""
+    assert observe(tree).bus_count is None
+    seen = observe(tree, healthy("0000:18:00.0"))
+    assert (seen.count, seen.bus_count) == (1, None)
+    (tree.root / "devices").rmdir()
+    assert observe(tree).bus_count is None
+
+
+def test_a_function_that_can_not_be_read_may_be_a_card(tree):
+    tree.add("0000:18:00.0")
+    (tree.add("0000:2a:00.0") / "vendor").unlink()
+    assert observe(tree, healthy("0000:18:00.0")).bus_count is None
 
 
 @pytest.mark.parametrize("bridge", ["0x8086", "0x1d94"])
@@ -378,10 +393,11 @@ def test_a_plain_server_has_no_cards(tree):
     tree.add("0000:6b:00.0", "0x8086", "0x4940", "0x0b4000")
     tree.add("0000:00:00.0", "0x1d94", "0x1450", "0x060000")
     tree.add("0000:02:00.0", "0x1d94", "0x1468", "0x108000")
-    assert observe(tree) == Observation()
+    assert observe(tree) == Observation(bus_count=0)
 
 
 def test_a_host_whose_cards_all_left_the_bus(tree):
+    tree.add("0000:02:00.0", "0x1a03", "0x2000", "0x030000")
     seen = observe(tree, {ALL: (6, "No devices were found\n", "")})
     assert (seen.count, seen.bus_count) == (0, 0)
     assert [tool.reason for tool in seen.tools] == ["no_devices"]

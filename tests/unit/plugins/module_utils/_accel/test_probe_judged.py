@@ -13,7 +13,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel import conclu
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import as_dict
 from doubles import HANG
 from test_probe import ALL, LINKS, HostRunner, document
-from trees import FULL, Tree
+from trees import END, FULL, Tree, slot_structure
 
 NOW = "2026-11-30T12:00:00Z"
 CARDS = {"0000:18:00.0": 3, "0000:2a:00.0": 1, "0000:3a:00.0": 2}
@@ -101,11 +101,12 @@ def verified(tree, answers, files=None, tools=None):
     return state, {f["check"]: f["message"] for f in findings if f["subject"] == "gpu-01"}
 
 
-def observed(tree, answers, files, tools=None):
+def observed(tree, answers, files, tools=None, **more):
     answers = {**ALONE, LINKS: HEALTHY[LINKS], **JOURNAL, **answers}
     tools = None if tools is None else {*tools, "journalctl"}
     runner = HostRunner(tree, answers, files, tools)
-    return as_dict(probe.observe(runner, root=str(tree.root), dmi_path=str(tree.home / "DMI"), timeout_seconds=7))
+    table = str(tree.home / "DMI")
+    return as_dict(probe.observe(runner, root=str(tree.root), dmi_path=table, timeout_seconds=7, **more))
 
 
 def turned(tree, *arguments, **more):
@@ -138,6 +139,33 @@ def test_card_lost(bus):
     assert verified(bus, answers)[1]["device.count"] == (
         "2 of 3 cards answer; on the bus but lost: 0000:2a:00.0 (slot SXM1, serial 1650423000001)"
     )
+
+
+def emptied(tree):
+    """Return the tree without a bus, as a container shows it whose /sys is not mounted."""
+    (tree.root / "devices").rename(tree.root / "elsewhere")
+    (tree.root / "devices").mkdir()
+    return tree
+
+
+def test_a_bus_that_is_not_mounted_passes_nothing(bus):
+    baseline = slots.build_record(observed(bus, HEALTHY, LOADED), "gpu-01", NOW)
+    observation = observed(emptied(bus), HEALTHY, LOADED)
+    assert (observation["count"], observation["bus_count"]) == (3, None)
+    found = judge.judge_devices("gpu-01", observation, DECLARED, now=NOW)
+    told = {f["check"]: f["hint"] for f in found if f["subject"] == "gpu-01"}
+    assert told["device.count"] == "device.count.bus_unreadable"
+    judged = judge.judge_slots({"gpu-01": baseline}, {}, {"gpu-01": observation}, {"gpu-01": DECLARED}, now=NOW)
+    assert {f["hint"] for f in judged} == {"device.slot.ok"}
+
+
+def test_a_card_lost_where_the_bus_is_not_mounted_empties_no_slot(bus):
+    baseline = slots.build_record(observed(bus, HEALTHY, LOADED), "gpu-01", NOW)
+    observation = observed(emptied(bus), {ALL: (2, LOST, "")}, LOADED)
+    found = judge.judge_devices("gpu-01", observation, DECLARED, now=NOW)
+    assert "0 of 3" not in "".join(f["message"] for f in found)
+    judged = judge.judge_slots({"gpu-01": baseline}, {}, {"gpu-01": observation}, {"gpu-01": DECLARED}, now=NOW)
+    assert {f["verdict"] for f in judged} == {"unknown"} and len(judged) == 3
 
 
 def test_card_hung(bus):
@@ -197,6 +225,27 @@ def _any_csv(run):
         return run(argv, timeout_seconds)
 
     return answer
+
+
+def test_a_wrong_declared_slot_map_passes_no_slot(bus):
+    baseline = slots.build_record(observed(bus, HEALTHY, LOADED), "gpu-01", NOW)
+    observation = observed(bus, HEALTHY, LOADED, declared_slots={"0000:18:00.0": ""})
+    looked_at = {"gpu-01": judge.placed(observation, baseline)}
+    (found,) = judge.judge_slots({"gpu-01": baseline}, {}, looked_at, {"gpu-01": DECLARED}, now=NOW)
+    assert (found["hint"], found["verdict"]) == ("device.slot.unknown", "unknown")
+    assert "'0000:18:00.0': '' has no name" in found["message"]
+    told = {f["hint"] for f in judge.judge_devices("gpu-01", observation, DECLARED, now=NOW)}
+    assert "device.observation.errors" in told
+
+
+def test_a_slot_table_that_lies_is_no_warning(bus):
+    entries = [slot_structure(f"SLOT {number}", 4, number, 0, 0x18, 0) for number in (1, 2)]
+    (bus.home / "DMI").write_bytes(b"".join(entries) + END)
+    observation = observed(bus, HEALTHY, LOADED)
+    assert observation["errors"] == ["slot table unusable: same address for every slot"]
+    found = judge.judge_devices("gpu-01", observation, DECLARED, now=NOW)
+    assert {f["verdict"] for f in found} == {"pass", "not_applicable"}
+    assert "device.observation.ok" in {f["hint"] for f in found}
 
 
 def test_swapped_replaced_and_narrow(bus):

@@ -345,6 +345,16 @@ def test_a_card_that_left_the_bus_stays_as_gone():
     assert built(BOTH[0], previous=body) == body
 
 
+def test_a_card_that_does_not_answer_where_nobody_could_look_is_not_gone():
+    unread = {**observation(BOTH[0]), "bus_count": None}
+    body = slots.build_record(unread, "gpu-01", AT, built(*BOTH))
+    assert told(body)["SXM2"] == [("S2", "U2", B, "not_seen")]
+    assert slots.problems(body) == []
+    # What was seen to be gone is not less so because nobody looks again.
+    gone = built(BOTH[0], previous=built(*BOTH))
+    assert slots.build_record(unread, "gpu-01", AT, gone) == gone
+
+
 def test_a_lost_card_is_known_by_its_slot_when_the_addresses_changed():
     # The second card's address now belongs to the third: a bus less is counted.
     three = [*BOTH, device("SXM3", C, "S3", "U3")]
@@ -620,13 +630,13 @@ def test_one_card_in_two_places_is_not_believed():
     assert slots.compare_cluster(before, after)["gpu-02"]["new"][0]["reason"] == "duplicate"
 
 
-@pytest.mark.parametrize("state", ["lost", "not_reported", "not_identified", "gone"])
+@pytest.mark.parametrize("state", ["lost", "not_reported", "not_identified", "gone", "not_seen"])
 def test_a_card_that_is_not_present_is_missing_for_its_reason(state):
     away = {"present": False, "state": state}
     expected = [f"gpu-01 SXM1: serial A (missing, {state.replace('_', ' ')})"]
     assert lines(rec(SXM1=[("A", "U")]), rec(SXM1=[("A", "U", away)])) == expected
     # A record that begins with the loss (a reinstalled host) does not know the serial; the place tells.
-    if state != "gone":
+    if state not in ("gone", "not_seen"):
         assert lines(rec(SXM1=[("A", "U")]), rec(SXM1=[(None, None, away)])) == expected
         assert lines(rec(SXM1=[("A", "U")]), rec(unplaced=[(None, None, away)])) == expected
 
