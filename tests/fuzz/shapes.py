@@ -35,7 +35,7 @@ def problem(value: object, hint: object, where: str = "result") -> str | None:
     if hint is None or hint is type(None):
         return None if value is None else f"{where} is {value!r}, not None"
     if is_dataclass(hint):
-        if type(value) is not hint:
+        if value.__class__ is not hint:
             return f"{where} is {value!r}, not a {hint.__name__}"
         return _first(problem(getattr(value, name), kind, f"{where}.{name}") for name, kind in hints_of(hint).items())
     origin, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
@@ -44,14 +44,14 @@ def problem(value: object, hint: object, where: str = "result") -> str | None:
     if origin in (list, tuple, set):
         return _sequence(value, origin, inner, where)
     if origin in (str, bytes, bool, int, float):
-        if type(value) is not origin:
+        if value.__class__ is not origin:
             return f"{where} is {value!r}, not {origin.__name__}"
         return _plain(value, where) if origin is not bytes else None
     return None if isinstance(value, origin) else f"{where} is {value!r}, not {origin}"
 
 
 def _dict(value: object, inner: tuple, where: str) -> str | None:
-    if type(value) is not dict:
+    if value.__class__ is not dict:
         return f"{where} is {value!r}, not dict"
     if not inner:
         return _raw(value, where)
@@ -63,16 +63,16 @@ def _dict(value: object, inner: tuple, where: str) -> str | None:
 
 def _raw(value: object, where: str) -> str | None:
     """Judge what is kept of a tool's JSON as it was: a number without end is for the reader to refuse."""
-    if type(value) is dict:
+    if value.__class__ is dict:
         keys = (problem(one, str, f"a key of {where}") for one in value)
         return _first(keys) or _first(_raw(one, f"{where}[{name!r}]") for name, one in value.items())
-    if type(value) is list:
+    if value.__class__ is list:
         return _first(_raw(one, f"{where}[]") for one in value)
     return None if isinstance(value, float) else _plain(value, where)
 
 
 def _sequence(value: object, origin: type, inner: tuple, where: str) -> str | None:
-    if type(value) is not origin:
+    if value.__class__ is not origin:
         return f"{where} is {value!r}, not {origin.__name__}"
     if origin is tuple and inner and inner[-1] is not Ellipsis:
         if len(value) != len(inner):
@@ -92,9 +92,9 @@ def _plain(value: object, where: str) -> str | None:
         return None if math.isfinite(value) else f"{where} is {value!r}"
     if is_dataclass(value):
         return problem(value, type(value), where)
-    if type(value) is dict:
+    if value.__class__ is dict:
         return _raw(value, where)
-    if type(value) in (list, tuple):
+    if value.__class__ in (list, tuple):
         return _sequence(value, type(value), (), where)
     return None if isinstance(value, PLAIN) else f"{where} is {value!r}, not plain data"
 

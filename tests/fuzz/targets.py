@@ -84,12 +84,10 @@ class Target:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             result = self.parse(given)
-        except self.errors:
-            return None
         except TooLong:
             return f"no answer within {SECONDS} s of processor time"
         except Exception as exc:
-            return f"{type(exc).__name__}: {exc}"[:500]
+            return None if isinstance(exc, self.errors) else f"{type(exc).__name__}: {exc}"[:500]
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGPROF, old)

@@ -48,8 +48,8 @@ def alone(place: str, answer, what=QUERY) -> dict:
     return {("hl-smi", *what, "-i", place): answer}
 
 
-def ask(answers: dict, places=PLACES, files=LOADED, **more):
-    runner = RecordedRunner(answers, files, **more)
+def ask(answers: dict, places=PLACES, files=None, **more):
+    runner = RecordedRunner(answers, LOADED if files is None else files, **more)
     functions = [Function(place, vendor="1da3", device="1060", pci_class="120000") for place in places]
     return Gaudi().query(runner, functions, 10), runner
 
