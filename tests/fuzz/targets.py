@@ -29,6 +29,7 @@ from pathlib import Path
 import shapes
 from ansible_collections.accel.cluster.plugins.module_utils import _accel
 from ansible_collections.accel.cluster.plugins.module_utils._accel import (
+    asking,
     conclude,
     dmi,
     judge,
@@ -44,7 +45,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel import (
     versions,
 )
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Result
-from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors import base
+from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors import base, declared
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT_PARAMETERS = ("output", "text", "kernel_log", "table")
@@ -296,6 +297,50 @@ def _declared(given: str) -> dict[str, str]:
     return slot_names.declared_slots(dict(line.split(" ", 1) for line in given.split("\n") if " " in line))
 
 
+def _site_vendor(layout: str) -> Callable[[str], base.Answer]:
+    """Ask a vendor that a site declares, whose tool answers in this layout."""
+    fields = {
+        "pci_address": "bdf",
+        "serial": "sn",
+        "health": "state",
+        "index": "n",
+        "memory_bytes": {"key": "memory", "unit": "MiB"},
+        "temperature_c": {"key": "heat", "unit": "mC"},
+        "utilization_percent": {"key": "load", "unit": "fraction"},
+        "uncorrected_volatile": "errors",
+    }
+    about = {"pci_vendors": ["1eed"], "command": ["acme-smi"], "format": layout, "healthy": ["OK"], "fields": fields}
+    return _query(declared.known({}, {"acme": about})["acme"], [SITE_JSON, SITE_CSV])
+
+
+SITE_JSON = json.dumps(
+    [
+        {
+            "bdf": "0000:18:00.0",
+            "sn": "A1",
+            "state": "OK",
+            "n": 0,
+            "memory": 65536,
+            "heat": 41000,
+            "load": 0.5,
+            "errors": 0,
+        },
+        {
+            "bdf": "0000:2A:00.0",
+            "sn": "A2",
+            "state": "bad",
+            "n": 1,
+            "memory": "64",
+            "heat": "N/A",
+            "load": 1,
+            "errors": "2",
+        },
+    ]
+)
+SITE_CSV = (
+    "bdf,sn,state,n,memory,heat,load,errors\n0000:18:00.0,A1,OK,0,65536,41000,0.5,0\n0000:2a:00.0,A2,bad,1,64,N/A,1,2\n"
+)
+_SITE = {"errors": (), "kind": "-"}
 _WORD = {"errors": (), "texts": WORDS, "kind": "-"}
 _VALUE = {"errors": (ValueError,), "texts": WORDS, "kind": "-"}
 _RECORD = {"errors": (record.RecordError,), "kind": "-"}
@@ -315,6 +360,11 @@ TEXTS = {
     "ascend.error_code": ("dcmi module initialize failed. ret is -8005\n",),
     "ascend.read_health": ("\tHealth Status                  : OK\n\tHealth : Alarm\n\tChip ID : 0\n",),
     "ascend.read_memory": ("\tNPU ID : 2\n\tDDR Capacity(MB) : 15171\n\tHBM Capacity(MB) : 65536\n\tChip ID : 0\n",),
+    "kernel_log.parse": (
+        "2026-11-30T11:00:00+0000 gpu-01 kernel: NVRM: Xid (PCI:0000:ba:00): 79, pid=77, GPU has fallen off the bus.\n",
+        "[   12.345678] amdgpu 0000:05:00.0: amdgpu: 3 uncorrectable hardware errors detected in umc block\n",
+        "pcieport 0000:17:01.0: AER: Corrected error received: 0000:18:00.0\n",
+    ),
     "nvidia.parse_failure": (
         "Unable to determine the device handle for GPU 0000:BA:00.0: Unknown Error\n",
         "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 570.124\n",
@@ -333,6 +383,12 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "text.name_and_value": (text.name_and_value, None, _WORD),
     "text.excerpt": (text.excerpt, str, {"errors": ()}),
     "text.same_version": (_two, None, {**_WORD, "texts": ("570.124570.124.06", "1.21.2", "a.bb.a")}),
+    "asking.address_of": (asking.address_of, None, _WORD),
+    "asking.percent": (asking.percent, None, _WORD),
+    "asking.cells_of": (asking.cells_of, None, _WORD),
+    "asking.xml_tree": (lambda given: asking.xml_tree(given, "dlsmi_log")[1], str, {"kind": "denglin"}),
+    "declared.json": (_site_vendor("json"), base.Answer, {**_SITE, "texts": (SITE_JSON,)}),
+    "declared.csv": (_site_vendor("csv"), base.Answer, {**_SITE, "texts": (SITE_CSV,)}),
     "replies.address": (replies.address, None, _WORD),
     "replies.generation_gts": (replies.generation_gts, None, _WORD),
     "model.to_int": (model.to_int, None, _WORD),

@@ -33,11 +33,10 @@ from .model import (
 )
 from .parallel import command_of
 from .runner import Result
+from .vendors.base import Answer, Unreadable
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
-
-    from .vendors.base import Answer
 
 Reasons = Sequence[tuple[str, str]]
 
@@ -47,10 +46,6 @@ REASONS: Reasons = (
     (r"no (?:\w+ ){0,2}(?:devices?|cards?|chips?) (?:were |was )?(?:found|detected)", "no_devices"),
     (r"driver (?:is )?not (?:loaded|installed|found)|(?:load|insmod|modprobe) (?:the )?driver", "driver_not_loaded"),
 )
-
-
-class Unreadable(ValueError):
-    """The answer of the tool is not what it should be; the message says why."""
 
 
 @dataclass
@@ -199,6 +194,7 @@ def json_documents(output: str) -> tuple[list, str]:
 
     A document starts a line: an opening bracket within a sentence is text.
     """
+    output = text.whole_characters(output)
     decoder = json.JSONDecoder()
     documents: list = []
     around = []

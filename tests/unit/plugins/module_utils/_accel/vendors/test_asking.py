@@ -219,3 +219,8 @@ def test_xml_with_text_around_it():
     for damaged in ("", "<log><a></log>", "<log><a>1</a>", "</log><log>"):
         with pytest.raises(Unreadable):
             xml_tree(damaged, "log")
+
+
+def test_half_characters_of_json_are_replaced():
+    """No file and no other tool takes them (found by fuzzing)."""
+    assert json_documents('{"sn": "A\\ud800"}')[0] == [{"sn": "A\ufffd"}]
