@@ -675,7 +675,8 @@ class _HostJudge:
         every = _errors_of(self.observation)
         errors = [error for error in every if not error.startswith(SLOT_TABLE_ERROR)]
         common = self._evidence()
-        if any(one["evidence"] == common for one in self.found):
+        # A finding may have evidence of its own behind it, as what the kernel said of a lost card.
+        if common and any(one["evidence"][: len(common)] == common for one in self.found):
             errors = [error for error in errors if error.startswith(HOST_ERRORS)]
             every = errors
         if errors:

@@ -836,6 +836,16 @@ def test_where_no_vendor_is_declared_none_is_judged(vendor):
     assert turned(devices(seen.healthy()), devices(seen.healthy(), {"cluster_accelerator_vendor": vendor})) == {}
 
 
+def test_what_the_kernel_said_of_a_lost_card_hides_no_evidence():
+    observation = seen.card_lost(seen.healthy())
+    observation["errors"] = [f"nvidia-smi -q -x: {observation['tools'][0]['excerpt']}"]
+    observation["kernel_events"] = [seen.event("xid 79")]
+    found = devices(observation)
+    (lost,) = [one for one in found if one["hint"] == "device.count.lost"]
+    assert len(lost["evidence"]) == 2
+    assert not [one for one in found if one["check"] == "device.observation"]
+
+
 def test_a_vendor_that_the_site_declares_is_one():
     observation = seen.healthy()
     for card in observation["devices"]:
