@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .ONESHELL:
-.PHONY: help rehearsal hosts verify accept inject heal destroy test test-full lint unit browser sanity molecule drill bench clean \
+.PHONY: help rehearsal hosts verify accept inject heal destroy test test-full lint unit browser sanity molecule drill bench fuzz clean \
 	setup setup-test
 
 export ACCEL_REHEARSAL_INSTANCE ?= rehearsal
@@ -63,6 +63,9 @@ test: setup-test  ## all that CI runs
 
 test-full: setup-test  ## everything: also other versions, installed forms, rehearsals from nothing
 	@python tools/run_tests.py full
+
+fuzz: setup-test  ## 200,000 damaged answers for every parser (ONLY="ascend. pci", COUNT=...)
+	@python tests/fuzz/fuzz.py $(if $(COUNT),--count $(COUNT)) $(ONLY)
 
 lint unit browser sanity molecule: setup-test  ## one part of the tests
 	@python tools/run_tests.py $@

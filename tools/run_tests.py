@@ -147,8 +147,8 @@ def lint(part: Part) -> None:
 
 
 def unit(part: Part) -> None:
-    """Parsers, judges, contracts."""
-    part.pytest("tests/unit", limit=600)
+    """Parsers, judges, contracts; and the short part of the fuzzing."""
+    part.pytest("tests/unit", "tests/fuzz", limit=660)
 
 
 def browser(part: Part) -> None:

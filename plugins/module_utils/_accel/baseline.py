@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 from . import hints
+from . import text as text_of
 from .model import NOT_APPLICABLE, Finding, as_dict
 
 # Words of /proc/<pid>/limits and how this collection names them. memlock is told in bytes there.
@@ -25,11 +26,12 @@ def parse_limits(text: str) -> dict:
         for words, name in LIMIT_ROWS.items():
             if not line.startswith(words):
                 continue
-            value = line[len(words) :].split()[0]
+            value = (line[len(words) :].split() or [""])[0]
+            number = text_of.whole_number(value)
             if value == "unlimited":
                 limits[name] = value
-            elif value.isdigit():
-                limits[name] = int(value) // 1024 if name == "memlock_kib" else int(value)
+            elif number is not None:
+                limits[name] = number // 1024 if name == "memlock_kib" else number
     return limits
 
 

@@ -13,20 +13,37 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import sys
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn, TextIO
 
-from . import hints, judge, links, probe, recall, record, slots
+# What only some commands need is imported there: Slurm and the exporter start this every minute on every node.
 from .model import CRITICAL, FAIL, UNKNOWN, WARNING, as_dict, to_float
-from .runner import Runner
-from .slot_names import natural
+from .runner import BoundedRunner, Runner
 
 NODE_FILE = "/etc/accel/node.json"
 LANGUAGES = ("en", "zh")
 _SLOTS = "cluster_accelerator_slots"
+_VENDORS = "cluster_vendors"
 EXIT_OK, EXIT_WARNING, EXIT_CRITICAL, EXIT_UNKNOWN = 0, 1, 2, 3
+WORDS = {EXIT_OK: "OK", EXIT_WARNING: "WARNING", EXIT_CRITICAL: "CRITICAL", EXIT_UNKNOWN: "UNKNOWN"}
+COMMANDS = {
+    "devices": "one line a card",
+    "slots": "the record of which card sits in which slot",
+    "check": "what is not right, and what to do about it",
+    "health": "one line and an exit status, as Slurm's HealthCheckProgram",
+    "metrics": "metrics of every card, as Prometheus reads them",
+    "explain": "CHECK: what a check can end with, and what to do then",
+    "locate": "SLOT, SERIAL or ADDRESS: turn on the light at that card; --off turns it off",
+}
+# slurmd ends its HealthCheckProgram after 60 seconds (slurm.conf), and Prometheus gives up sooner or later too.
+LIMIT_SECONDS = {"health": 50.0, "metrics": 50.0, "locate": 50.0}
+# When the question for all cards hangs, each is asked alone: the first must not use up the time of the second.
+SHARE = 0.4
+LINE = 240
 
 
 class NodeFileError(Exception):
@@ -61,6 +78,7 @@ def load_node(path: str) -> dict:
         limit, named = node["declared"].get("cluster_query_timeout_seconds"), node["declared"].get(_SLOTS)
         wrong += [] if limit in (None, "") or (to_float(limit) or 0) > 0 else ["cluster_query_timeout_seconds"]
         wrong += [] if named in (None, "") or isinstance(named, dict) else [_SLOTS]
+        wrong += [] if isinstance(node["declared"].get(_VENDORS, {}), dict) else [_VENDORS]
     if wrong:
         raise NodeFileError(f"{path}: {', '.join(wrong)} can't be used; run the playbook accel.cluster.agent")
     if node.get("language") not in LANGUAGES:
@@ -86,9 +104,18 @@ def exit_status(findings: list[dict]) -> int:
 
 def observe(node: dict, timeout_seconds: float | None, runner: Runner) -> dict:
     """Ask the cards of this host; see ``accelerator_info`` for the shape."""
+    from . import probe, recall, record, slots
+
     declared = node["declared"]
     limit = timeout_seconds or float(declared.get("cluster_query_timeout_seconds") or 60)
-    observation = as_dict(probe.observe(runner, timeout_seconds=limit, declared_slots=declared.get(_SLOTS) or None))
+    observation = as_dict(
+        probe.observe(
+            runner,
+            timeout_seconds=limit,
+            declared_slots=declared.get(_SLOTS) or None,
+            declared_vendors=declared.get(_VENDORS) or None,
+        )
+    )
     if node["records_dir"]:
         try:
             known = record.load(os.path.join(node["records_dir"], "slots.json"), slots.problems)
@@ -104,6 +131,8 @@ def check(node: dict, observation: dict, keep: bool) -> tuple[list[dict], str]:
     Returns the findings, and why the kept readings can't be read or written, or nothing: they are a help for one
     check, so without them all the others are judged as well.
     """
+    from . import judge, links, record
+
     path = os.path.join(node["records_dir"], "links.json")
     now = record.now_utc()
     kept: dict = {}
@@ -127,6 +156,8 @@ def check(node: dict, observation: dict, keep: bool) -> tuple[list[dict], str]:
 
 def show_devices(observation: dict) -> str:
     """Return one line a card, in slot order; of one that does not answer, what is known of it."""
+    from .slot_names import natural
+
     cards = [(device, device["health"]["state"]) for device in observation["devices"]]
     cards += [(card, card["state"]) for card in observation["unanswered"]]
     rows: list[tuple[str, ...]] = [("SLOT", "ADDRESS", "VENDOR", "MODEL", "SERIAL", "STATE")]
@@ -143,6 +174,8 @@ def show_findings(findings: list[dict], language: str) -> str:
 
     What is a warning is called so, whatever its verdict, as in the report of a run.
     """
+    from . import hints
+
     lines = []
     counts: dict[str, int] = {}
     causes: dict[tuple[bool, str, bool], list[str]] = {}
@@ -158,6 +191,23 @@ def show_findings(findings: list[dict], language: str) -> str:
         lines += told_all if blocked else [*told_all, f"        {hints.CAUSES[cause].hint[language]}"]
     lines.append(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())) or "nothing was checked")
     return "\n".join(lines)
+
+
+def health_line(status: int, findings: list[dict], trouble: str = "") -> str:
+    """Return the judgement in one line: the word for the exit status, the finding that decides it, how many more."""
+    wanted = {EXIT_CRITICAL: (FAIL,), EXIT_UNKNOWN: (UNKNOWN,), EXIT_WARNING: (FAIL,)}.get(status, ())
+    bad = [f for f in findings if f["verdict"] in wanted and (status == EXIT_WARNING or f["severity"] == CRITICAL)]
+    # What waits for another check says less than that one.
+    bad.sort(key=lambda finding: bool(finding["blocked_by"]))
+    counts = f"{sum(f['verdict'] == 'pass' for f in findings)} of {len(findings)} findings pass"
+    if bad:
+        more = f" (+{len(bad) - 1} more)" if len(bad) > 1 else ""
+        text = f"{bad[0]['check']} {bad[0]['subject']}: {bad[0]['message']}"
+    else:
+        more, text = "", trouble or counts
+    # One line whatever a tool said, and its end is not what gets lost.
+    line = " ".join(f"{WORDS[status]} {text}".split())
+    return (line if len(line) + len(more) <= LINE else line[: LINE - len(more) - 3] + "...") + more
 
 
 class _Parser(argparse.ArgumentParser):
@@ -179,7 +229,7 @@ def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
     Whatever breaks is unknown: Python itself would end with 1, which means that there is only a warning.
     """
     try:
-        status = _run(argv, runner or Runner())
+        status = _run(argv, runner)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
@@ -196,45 +246,188 @@ def _all_answered(observation: dict) -> int:
     return EXIT_OK if count is not None and count == observation["bus_count"] else EXIT_UNKNOWN
 
 
-def _run(argv: list[str] | None, runner: Runner) -> int:
-    parser = _Parser(prog="accelctl", description="What this node knows of its accelerator cards.")
-    parser.add_argument("command", choices=["devices", "slots", "check"])
+def _options(argv: list[str] | None) -> argparse.Namespace:
+    parser = _Parser(
+        prog="accelctl",
+        description="What this node knows of its accelerator cards.",
+        epilog="\n".join(f"{name:9} {about}" for name, about in COMMANDS.items())
+        + "\n\nexit status: 0 ok, 1 warning, 2 critical, 3 unknown",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=list(COMMANDS), metavar="COMMAND", help=", ".join(COMMANDS))
+    parser.add_argument(
+        "subject", nargs="?", metavar="WHAT", help="explain: a check; locate: a slot, serial or address"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON, as the modules return it")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="time limit of each vendor command")
+    parser.add_argument("--limit", type=_seconds, metavar="SECONDS", help="time limit of all vendor commands together")
     parser.add_argument("--keep", action="store_true", help="check: keep the readings of working links")
+    parser.add_argument("--language", choices=LANGUAGES, help="of messages and hints; that of the site when left out")
+    parser.add_argument("--off", action="store_true", help="locate: turn the light off")
     parser.add_argument("--node-file", default=NODE_FILE, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
+    takes = options.command in ("explain", "locate")
+    if takes and not options.subject:
+        parser.error(f"{options.command} needs {'a check' if options.command == 'explain' else 'a card'}")
+    if options.subject and not takes:
+        parser.error(f"{options.command} takes no {options.subject!r}")
+    return options
+
+
+def _run(argv: list[str] | None, runner: Runner | None) -> int:
+    options = _options(argv)
+    problem = ""
     try:
         node = load_node(options.node_file)
     except NodeFileError as exc:
-        if options.command == "check" or os.path.exists(options.node_file):
-            say(f"accelctl: {exc}", sys.stderr)
-        if options.command == "check":
-            return EXIT_UNKNOWN
+        import platform
+
+        problem = str(exc)
         # Looking needs no declaration; judging does.
-        node = {"host": platform.node(), "records_dir": "", "declared": {}}
-    observation = observe(node, options.timeout, runner)
+        node = {"host": platform.node(), "records_dir": "", "declared": {}, "language": LANGUAGES[0]}
+    node["language"] = options.language or node["language"]
+    if options.command == "explain":
+        return _explain(options.subject, node["language"])
+    judges = options.command in ("check", "health")
+    if problem and (judges or os.path.exists(options.node_file)):
+        say(f"accelctl: {problem}", sys.stderr)
+    if problem and judges:
+        if options.command == "health":
+            say(health_line(EXIT_UNKNOWN, [], problem))
+        return EXIT_UNKNOWN
+    limit = options.limit or LIMIT_SECONDS.get(options.command)
+    timeout = options.timeout
+    if limit:
+        told = to_float(node["declared"].get("cluster_query_timeout_seconds")) or 60
+        timeout = min(timeout or told, limit * SHARE)
+    with _bounded(options.command, limit, runner is None):
+        runner = runner or (BoundedRunner(limit) if limit else Runner())
+        return _ask(options, node, timeout, runner, declares=not problem)
+
+
+@contextmanager
+def _bounded(command: str, limit: float | None, real: bool) -> Iterator[None]:
+    """End the whole program a little after its limit: the read of a file of a sick device can hang as well."""
+    if not limit or not real:
+        yield
+        return
+
+    def end() -> None:
+        sys.stdout.write(f"UNKNOWN accelctl {command}: no answer within {limit:g} s\n" if command == "health" else "")
+        sys.stdout.flush()
+        sys.stderr.write(f"accelctl: {command}: no answer within {limit:g} s\n")
+        os._exit(EXIT_UNKNOWN)
+
+    watch = threading.Timer(min(limit + 5, threading.TIMEOUT_MAX), end)
+    watch.daemon = True
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+
+
+def _ask(options: argparse.Namespace, node: dict, timeout: float | None, runner: Runner, declares: bool) -> int:
+    if options.command == "locate":
+        return _locate(options.subject, not options.off, node, timeout, runner)
+    started = time.monotonic()
+    observation = observe(node, timeout, runner)
+    seconds = time.monotonic() - started
     if options.command == "devices":
         say(json.dumps(observation, indent=2, sort_keys=True) if options.json else show_devices(observation))
         return _all_answered(observation)
     if options.command == "slots":
-        try:
-            # The record on the node still knows the serial of a card that is lost now.
-            path = os.path.join(node["records_dir"], "slots.json")
-            known = record.load(path, slots.problems) if node["records_dir"] else None
-        except record.RecordError as exc:
-            say(f"accelctl: {exc}", sys.stderr)
-            return EXIT_UNKNOWN
-        body = slots.build_record(observation, node["host"], record.now_utc(), known)
-        say(json.dumps(body, indent=2, sort_keys=True) if options.json else show_devices(observation))
-        return _all_answered(observation)
-    findings, trouble = check(node, observation, options.keep)
+        return _slots(options, node, observation)
+    findings: list[dict] = []
+    trouble = ""
+    if declares:
+        findings, trouble = check(node, observation, options.keep)
     status = exit_status(findings)
     if trouble:
         say(f"accelctl: {trouble}", sys.stderr)
         status = status if status == EXIT_CRITICAL else EXIT_UNKNOWN
+    if options.command == "metrics":
+        from .metrics import render
+        from .model import to_int
+
+        declared = to_int(node["declared"].get("cluster_accelerator_count"))
+        sys.stdout.write(render(observation, status, findings, declared, round(seconds, 3)))
+        # What is wrong is in the metrics; a collector throws away what a program that failed has printed.
+        return EXIT_OK
     if options.json:
         say(json.dumps({"host": node["host"], "status": status, "findings": findings}, indent=2, sort_keys=True))
+    elif options.command == "health":
+        say(health_line(status, findings, trouble))
     else:
-        say(show_findings(findings, node.get("language", "en")))
+        say(show_findings(findings, node["language"]))
+    return status
+
+
+def _slots(options: argparse.Namespace, node: dict, observation: dict) -> int:
+    from . import record, slots
+
+    try:
+        # The record on the node still knows the serial of a card that is lost now.
+        path = os.path.join(node["records_dir"], "slots.json")
+        known = record.load(path, slots.problems) if node["records_dir"] else None
+    except record.RecordError as exc:
+        say(f"accelctl: {exc}", sys.stderr)
+        return EXIT_UNKNOWN
+    body = slots.build_record(observation, node["host"], record.now_utc(), known)
+    say(json.dumps(body, indent=2, sort_keys=True) if options.json else show_devices(observation))
+    return _all_answered(observation)
+
+
+def _explain(check_id: str, language: str) -> int:
+    from .explain import explain, no_such_check
+
+    text = explain(check_id, language)
+    if text is None:
+        say(f"accelctl: {no_such_check(check_id, language)}", sys.stderr)
+        return EXIT_UNKNOWN
+    say(text)
+    return EXIT_OK
+
+
+def _locate(word: str, on: bool, node: dict, timeout: float | None, runner: Runner) -> int:
+    """Turn the light at a card on or off; unknown where there is none, or where it is not as it should be."""
+    from . import locate, record, slots
+
+    # An address needs no vendor tool, which may hang over the very card that is looked for.
+    observation = locate.on_bus(runner) if locate.is_address(word) else observe(node, timeout, runner)
+    known = None
+    try:
+        # A card that is gone from the bus is in the record only.
+        path = os.path.join(node["records_dir"], "slots.json")
+        known = record.load(path, slots.problems) if node["records_dir"] else None
+    except record.RecordError as exc:
+        say(f"accelctl: {exc}", sys.stderr)
+    places = locate.find(word, observation, known if known and known["host"] == node["host"] else None)
+    if not places:
+        say(f"accelctl: no card of this node is {word!r}; accelctl devices lists them", sys.stderr)
+        return EXIT_UNKNOWN
+    cards = [one["pci_address"] for one in [*observation["devices"], *observation["unanswered"]] if one["pci_address"]]
+    ours = {place.address for place in places}
+    found = {
+        light.path: light for place in places if place.address for light in locate.lights(runner, place.address, cards)
+    }
+    names = "; ".join(place.name for place in places)
+    if not found:
+        say(
+            f"accelctl: no light is known at {names}: neither an enclosure nor a slot of the kernel has one", sys.stderr
+        )
+        return EXIT_UNKNOWN
+    if len(found) > 1 and len(ours) == 1:
+        say(f"accelctl: several lights claim {names}: {', '.join(found)}; none was touched", sys.stderr)
+        return EXIT_UNKNOWN
+    status = EXIT_OK
+    for light in found.values():
+        problem = locate.switch(runner, light, on)
+        if problem:
+            say(f"accelctl: {light.name} of {names}: {problem}", sys.stderr)
+            status = EXIT_UNKNOWN
+            continue
+        others = [card for card in light.others if card not in ours]
+        shared = f"; it is the light of {', '.join(others)} too" if others else ""
+        say(f"{light.name} of {names} is {'on' if on else 'off'}{shared}")
     return status

@@ -74,8 +74,10 @@ def finding_problem(finding: object) -> str | None:
     if not isinstance(finding.get("evidence", []), list):
         return f"{name}: evidence must be a list"
     blocked_by = finding.get("blocked_by")
-    if blocked_by is not None and blocked_by not in hints.CHECKS:
+    if blocked_by is not None and (not isinstance(blocked_by, str) or blocked_by not in hints.CHECKS):
         return f"{name}: blocked_by {blocked_by!r} is no check"
+    if not isinstance(finding.get("at"), (str, type(None))):
+        return f"{name}: at must be text, it is {finding['at']!r}"
     try:
         json.dumps(finding, allow_nan=False)
     except (TypeError, ValueError) as exc:

@@ -47,7 +47,14 @@ HOST = "host"
 GROUP = "group"
 
 # Equal on all hosts of a site.
-_SITE_WIDE = ("cluster_name", "cluster_scenario", "cluster_language", "cluster_site_dir", "cluster_networks")
+_SITE_WIDE = (
+    "cluster_name",
+    "cluster_scenario",
+    "cluster_language",
+    "cluster_site_dir",
+    "cluster_networks",
+    "cluster_vendors",
+)
 # Declared for a node type and equal within it. A slot map may differ: firmware numbers buses by what is plugged.
 _NODE_TYPE = re.compile(r"^cluster_(accelerator_(?!slots$)\w+|fabric_port_\w+|node_type|\w+_version)$")
 # What every node type has to declare.

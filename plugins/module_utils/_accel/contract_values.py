@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Union
 
-from . import confidential, pci
+from . import confidential, declarations, pci, registry
 from .model import to_float, to_int
 
 Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
@@ -269,9 +269,20 @@ def networks_of(value: object) -> list[tuple[str, Network]]:
 
 
 def _vendor(name: str, value: object, around: Surroundings) -> Iterator[Problem]:
-    if value and value not in around.vendors:
-        accepted = f"one of {', '.join(around.vendors)}"
-        yield Problem(name, value, accepted, similar(str(value), around.vendors, 0.6))
+    declared = around.values.get("cluster_vendors")
+    known = list(dict.fromkeys([*around.vendors, *(declared if isinstance(declared, dict) else ())]))
+    if value and value not in known:
+        accepted = f"one of {', '.join(str(one) for one in known)}"
+        yield Problem(name, value, accepted, similar(str(value), known, 0.6))
+
+
+def _vendors(name: str, value: object, _around: Surroundings) -> Iterator[Problem]:
+    built_in: dict[str, list[str]] = {}
+    for one, vendor in registry.PCI_VENDORS.items():
+        built_in.setdefault(vendor, []).append(one)
+    for wrong in declarations.problems(value, built_in):
+        path = f"{name}.{wrong.path}" if wrong.path else f"a name in {name}"
+        yield Problem(path, wrong.value, wrong.accepted, wrong.suggestion)
 
 
 def _models(name: str, value: object, _around: Surroundings) -> Iterator[Problem]:
@@ -379,6 +390,7 @@ def _slot_address(key: object) -> str:
 
 _DETAILS: dict[str, Callable[[str, object, Surroundings], Iterator[Problem]]] = {
     "cluster_accelerator_vendor": _vendor,
+    "cluster_vendors": _vendors,
     "cluster_accelerator_models": _models,
     "cluster_accelerator_slots": _slots,
     "cluster_name": _site_name,

@@ -49,9 +49,16 @@ CHECKS = {
     "device.slot": _check("Card in its slot", "加速卡与槽位对应"),
     "device.model": _check("Card model", "加速卡型号"),
     "device.memory": _check("Device memory", "显存容量"),
+    "device.memory_repair": _check("Memory repair", "显存修复"),
+    "device.ecc": _check("Memory errors", "显存错误（ECC）"),
     "device.health": _check("Card health", "加速卡健康状态"),
+    "device.temperature": _check("Temperature", "温度"),
+    "device.throttle": _check("Throttling", "降频原因"),
+    "device.ports": _check("Links between cards", "卡间互联"),
+    "device.kernel_log": _check("Kernel log", "内核日志"),
     "device.link_width": _check("PCIe link width", "PCIe 链路宽度"),
     "device.link_speed": _check("PCIe link speed", "PCIe 链路速率"),
+    "device.processes": _check("Who holds the card", "占用加速卡的进程"),
     "device.driver_version": _check("One driver version in a node type", "同类节点驱动版本一致"),
     "device.observation": _check("Nothing left unread", "观测完整性"),
     "baseline.clock": _check("Clock", "时钟同步"),
@@ -440,9 +447,8 @@ CAUSES = {
         FAIL,
         "{card} warns: {observed}",
         "{card} 告警：{observed}",
-        "Plan the action that the reason names (a pending row remap wants a reset, heat wants a look at fans and "
-        "airflow) for the next drain; watch whether it grows.",
-        "按原因安排处理：待生效的行重映射需要复位，过热需检查风扇与风道，可放到下一次排空时进行；留意是否加重。",
+        "Plan the action that the reason names for the next drain; watch whether it grows.",
+        "按原因安排处理，可放到下一次排空时进行；留意是否加重。",
         severity=WARNING,
     ),
     "device.health.critical": _cause(
@@ -461,6 +467,277 @@ CAUSES = {
         "健康状态不可读不等于健康：请用厂商工具单独查询该卡。",
     ),
     "device.health.blocked": _blocked("{card} could not be asked for its health", "无法查询 {card} 的健康状态"),
+    # ------------------------------------------------------------------ condition
+    "device.memory_repair.ok": _cause(
+        PASS, "no memory repair of {card} is due{history}", "{card} 没有待处理的显存修复{history}"
+    ),
+    "device.memory_repair.reset": _cause(
+        FAIL,
+        "{card} has a memory repair that waits for a reset of the card or a reboot",
+        "{card} 有显存修复待生效，需要复位该卡或重启主机",
+        "Drain the node and see that nothing holds the card (device.processes, the persistence daemon), then reset the "
+        "card or reboot and verify again. Nothing here resets a card by itself. If the repair is still pending "
+        "afterwards, or fails, replace the card.",
+        "排空节点并确认没有进程占用该卡（device.processes、persistence 守护进程），然后复位该卡或重启主机，再重新验收。"
+        "本集合绝不自行复位。若之后仍待生效或修复失败，应更换该卡。",
+    ),
+    "device.memory_repair.replace": _cause(
+        FAIL,
+        "replace {card}: {detail}",
+        "应更换 {card}：{detail}",
+        "Drain the node, save the vendor's bug report for the claim, and pull the card of this slot and serial. Rows "
+        "that were remapped earlier are no reason; a repair that failed, or too many errors in on-chip memory "
+        "(cluster_limit_sram_uncorrected), is one.",
+        "排空节点，保存厂商诊断报告用于报修，按槽位与序列号拔出该卡。此前已重映射的行不是更换理由；修复失败，或片上 "
+        "SRAM 的不可纠正错误超过 cluster_limit_sram_uncorrected 才是。",
+    ),
+    "device.memory_repair.not_supported": _cause(
+        NOT_APPLICABLE, "{card} is a product without memory repair", "{card} 这款产品没有显存修复功能"
+    ),
+    "device.memory_repair.unknown": _cause(
+        UNKNOWN,
+        "the memory repair of {card} could not be judged: {detail}",
+        "无法判定 {card} 的显存修复状态：{detail}",
+        "Ask the vendor tool by hand (nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT; amd-smi bad-pages). Some releases "
+        "do not tell it; a value that can't be read is a sign of a sick card.",
+        "用厂商工具手工查询（nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT；amd-smi bad-pages）。有些版本不提供该信息；"
+        "若数值无法读取，则可能是卡有问题。",
+        severity=WARNING,
+    ),
+    "device.memory_repair.blocked": _blocked(
+        "{card} could not be asked for its memory repair", "无法查询 {card} 的显存修复状态"
+    ),
+    "device.ecc.ok": _cause(
+        PASS,
+        "{card} has no uncorrected memory errors since the driver was loaded",
+        "{card} 自驱动加载以来没有不可纠正的显存错误",
+    ),
+    "device.ecc.uncorrected": _cause(
+        FAIL,
+        "{card} has {observed} uncorrected memory errors since the driver was loaded",
+        "{card} 自驱动加载以来有 {observed} 次不可纠正的显存错误",
+        "Jobs that used the card since then may have computed nonsense or died. Drain the node, reset the card or "
+        "reboot, and run the vendor's memory test; replace the card if errors come back.",
+        "此后使用该卡的作业可能结果错误或已中断。排空节点，复位该卡或重启主机，运行厂商的显存测试；若错误再次出现，应"
+        "更换该卡。",
+    ),
+    "device.ecc.corrected": _cause(
+        FAIL,
+        "{card} has {observed} corrected memory errors since the driver was loaded, allowed are {expected:g}",
+        "{card} 自驱动加载以来有 {observed} 次已纠正的显存错误，允许值为 {expected:g}",
+        "No result is wrong yet. Watch whether the number grows faster than on the other cards; a card that leads by "
+        "far "
+        "is the next to fail. The limit is cluster_limit_ecc_corrected_volatile.",
+        "目前结果尚未受影响。观察其增长是否明显快于其他卡；远高于其他卡者往往最先损坏。上限由 "
+        "cluster_limit_ecc_corrected_volatile 设定。",
+        severity=WARNING,
+    ),
+    "device.ecc.not_supported": _cause(
+        NOT_APPLICABLE, "{card} is a product that counts no memory errors", "{card} 这款产品不统计显存错误"
+    ),
+    "device.ecc.unknown": _cause(
+        UNKNOWN,
+        "the memory errors of {card} could not be judged: {detail}",
+        "无法判定 {card} 的显存错误：{detail}",
+        "See whether ECC is switched off (nvidia-smi -q -d ECC) and whether this release of the tool tells the "
+        "counters "
+        "at all.",
+        "检查是否关闭了 ECC（nvidia-smi -q -d ECC），以及当前版本的工具是否提供这些计数。",
+        severity=WARNING,
+    ),
+    "device.ecc.blocked": _blocked(
+        "the memory errors of {card} are explained by another check or could not be asked",
+        "{card} 的显存错误已由其他检查项说明，或无法查询",
+    ),
+    "device.temperature.ok": _cause(
+        PASS,
+        "{card} is at {observed:g} °C and slows down at {expected:g} °C",
+        "{card} 温度为 {observed:g} °C，降频温度为 {expected:g} °C",
+    ),
+    "device.temperature.hot": _cause(
+        FAIL,
+        "{card} is at {observed:g} °C and slows down at {expected:g} °C; {margin:g} °C below that is too hot",
+        "{card} 温度为 {observed:g} °C，距其降频温度 {expected:g} °C 不足 {margin:g} °C 或已超过",
+        "Compare with the other cards of the node: one hot card wants a look at its heat sink and seating, all of them "
+        "at fans, filters, blanks in empty slots, coolant and the air of the room.",
+        "与同节点其他卡比较：仅一张过热应检查其散热器与安装；全部过热则检查风扇、滤网、空槽挡板、冷却液与机房温度。",
+        severity=WARNING,
+    ),
+    "device.temperature.unknown": _cause(
+        UNKNOWN,
+        "the temperature of {card} could not be judged: {detail}",
+        "无法判定 {card} 的温度：{detail}",
+        "Read it with the vendor's tool. Where a product tells no limit of its own, watch the trend in the monitoring.",
+        "用厂商工具读取。若该产品不提供自身的温度上限，请在监控中关注其趋势。",
+        severity=WARNING,
+    ),
+    "device.temperature.blocked": _blocked("{card} could not be asked for its temperature", "无法查询 {card} 的温度"),
+    "device.throttle.ok": _cause(
+        PASS, "nothing that is not allowed slows {card} down: {observed}", "{card} 没有不允许的降频原因：{observed}"
+    ),
+    "device.throttle.hardware": _cause(
+        FAIL,
+        "the hardware slows {card} down: {observed}",
+        "{card} 被硬件强制降频：{observed}",
+        "power_brake is a signal of the server: look in the BMC for power supplies that failed or are not redundant "
+        "and "
+        "for a power cap. hardware without another reason points at power or heat of the board itself. One such card "
+        "makes the whole job wait for it.",
+        "power_brake 是服务器发出的信号：在 BMC 中检查电源是否故障或失去冗余，以及是否设置了功耗上限。单独出现 "
+        "hardware 则"
+        "说明板卡自身的供电或散热有问题。只要有一张这样的卡，整个作业都会等它。",
+    ),
+    "device.throttle.slowed": _cause(
+        FAIL,
+        "{card} is slowed down: {observed}",
+        "{card} 正在降频：{observed}",
+        "thermal: look at fans and airflow (device.temperature). Other reasons are settings; if they are wanted, name "
+        "them in cluster_throttles_allowed.",
+        "thermal：检查风扇与风道（见 device.temperature）。其他原因属于设置；若是有意为之，请加入 "
+        "cluster_throttles_allowed。",
+        severity=WARNING,
+    ),
+    "device.throttle.unknown": _cause(
+        UNKNOWN,
+        "what slows {card} down could not be judged: {detail}",
+        "无法判定 {card} 的降频原因：{detail}",
+        "See nvidia-smi -q -d PERFORMANCE or amd-smi metric --throttle. cluster_throttles_allowed must be a list of "
+        "known "
+        "reasons.",
+        "查看 nvidia-smi -q -d PERFORMANCE 或 amd-smi metric --throttle。cluster_throttles_allowed 必须是已知原因的列"
+        "表。",
+        severity=WARNING,
+    ),
+    "device.throttle.blocked": _blocked(
+        "what slows {card} down is explained by another check or could not be asked",
+        "{card} 的降频原因已由其他检查项说明，或无法查询",
+    ),
+    "device.ports.ok": _cause(PASS, "{observed} links of {card} are up", "{card} 的 {observed} 条互联链路正常"),
+    "device.ports.down": _cause(
+        FAIL,
+        "{observed} of {expected} links of {card} are up; down: {links}",
+        "{card} 的 {expected} 条互联链路中有 {observed} 条正常；断开：{links}",
+        "Look in the kernel log for link errors (NVIDIA: Xid 74, 144 to 150; switches: SXid) and see that the fabric "
+        "manager runs. All links of all cards down is the manager or a switch; one link is a card, a cable or a "
+        "bridge: "
+        "reseat it, and see whether the fault follows the card.",
+        "在内核日志中查找链路错误（NVIDIA：Xid 74、144 至 150；交换芯片：SXid），并确认 fabric manager 正在运行。所有"
+        "卡的链路"
+        "全断是管理服务或交换芯片的问题；单条断开则是卡、线缆或桥接器：重新插接，并看故障是否随卡而走。",
+    ),
+    "device.ports.slow": _cause(
+        FAIL,
+        "links of {card} run slower than those of its siblings ({expected:g} Gb/s): {links}",
+        "{card} 的互联链路慢于同型号的卡（{expected:g} Gb/s）：{links}",
+        "A link that came up with fewer lanes: look at its error counters (nvidia-smi nvlink -e), reset the drained "
+        "card, "
+        "and reseat it if the link stays slow.",
+        "链路以较少通道建立：查看其错误计数（nvidia-smi nvlink -e），排空后复位该卡；若仍慢，重新插接。",
+    ),
+    "device.ports.fewer": _cause(
+        FAIL,
+        "{card} shows {observed} links, its siblings {expected}",
+        "{card} 显示 {observed} 条互联链路，同型号的卡为 {expected} 条",
+        "The card does not show all of its links: reset it or cold-boot the drained node; if it stays so, replace it.",
+        "该卡未显示全部链路：排空后复位该卡或冷启动节点；若仍如此，应更换。",
+    ),
+    "device.ports.none": _cause(
+        NOT_APPLICABLE, "no card like {card} tells of links to other cards", "没有与 {card} 同型号的卡给出卡间互联信息"
+    ),
+    "device.ports.unused": _cause(
+        NOT_APPLICABLE,
+        "no link of {card} or its siblings is in use: there is no bridge between them",
+        "{card} 及同型号的卡均未使用互联链路：卡间没有桥接器",
+    ),
+    "device.ports.unknown": _cause(
+        UNKNOWN,
+        "the links of {card} could not be judged: {detail}",
+        "无法判定 {card} 的互联链路：{detail}",
+        "A board in a socket always has links: ask the vendor tool for this card alone (nvidia-smi nvlink -s -i "
+        "<address>, amd-smi xgmi). Links of AMD and Ascend are not read in this release.",
+        "插座式板卡必有互联链路：用厂商工具单独查询（nvidia-smi nvlink -s -i <地址>、amd-smi xgmi）。本版本尚不读取 "
+        "AMD 与昇腾"
+        "的互联链路。",
+        severity=WARNING,
+    ),
+    "device.ports.blocked": _blocked("{card} could not be asked for its links", "无法查询 {card} 的互联链路"),
+    "device.kernel_log.ok": _cause(
+        PASS, "the kernel log of this boot tells of no fault of {card}", "本次启动的内核日志中没有 {card} 的故障"
+    ),
+    "device.kernel_log.watch": _cause(
+        FAIL,
+        "the kernel log tells of {card}: {observed}",
+        "内核日志中有 {card} 的记录：{observed}",
+        "The card works on. Watch whether it comes back; what comes back every day is treated as a fault. A code that "
+        "is "
+        "known and harmless here goes into cluster_kernel_event_actions.",
+        "该卡仍可工作。留意是否再次出现；每天都出现的应按故障处理。若确认该代码在本站点无害，可写入 "
+        "cluster_kernel_event_actions。",
+        severity=WARNING,
+    ),
+    "device.kernel_log.reset": _cause(
+        FAIL,
+        "the kernel log says that {card} needs a reset or reboot: {observed}",
+        "内核日志表明 {card} 需要复位或重启主机：{observed}",
+        "Drain the node; save the lines of the evidence before they are gone. Reset the card or reboot (after Xid 79 "
+        "power-cycle), then verify again: only this boot counts. If the same code comes back, run the vendor's "
+        "diagnosis "
+        "and replace the card.",
+        "排空节点，并先保存证据中的日志。复位该卡或重启主机（Xid 79 后须断电重启），再重新验收：只看本次启动的日志。若"
+        "同一代码再"
+        "次出现，运行厂商诊断工具并更换该卡。",
+    ),
+    "device.kernel_log.replace": _cause(
+        FAIL,
+        "the kernel log says that {card} must be replaced: {observed}",
+        "内核日志表明应更换 {card}：{observed}",
+        "Drain the node, save the vendor's bug report for the claim, and pull the card of this slot and serial.",
+        "排空节点，保存厂商诊断报告用于报修，按槽位与序列号拔出该卡。",
+    ),
+    "device.kernel_log.unknown": _cause(
+        UNKNOWN,
+        "the kernel log of {host} could not be judged: {detail}",
+        "无法判定 {host} 的内核日志：{detail}",
+        "Run journalctl -k -b as root on the host: without the right, or without a log, faults that no tool tells stay "
+        "unseen. cluster_kernel_event_actions must map codes to ignore, watch, reset or replace.",
+        "在主机上以 root 执行 journalctl -k -b：没有权限或没有日志时，厂商工具不报告的故障将无从得知。"
+        "cluster_kernel_event_actions 必须把代码映射为 ignore、watch、reset 或 replace。",
+    ),
+    "device.kernel_log.shared_kernel": _cause(
+        NOT_APPLICABLE,
+        "shared kernel: {host} is a container without a kernel log of its own",
+        "共享内核：{host} 是容器，没有自己的内核日志",
+    ),
+    "device.kernel_log.blocked": _blocked(
+        "what the kernel log tells of {card} is explained by another check: {observed}",
+        "内核日志中 {card} 的记录已由其他检查项说明：{observed}",
+    ),
+    "device.processes.free": _cause(PASS, "nobody holds {card}", "没有进程占用 {card}"),
+    "device.processes.held": _cause(
+        FAIL,
+        "{card} should be free and is held by {names}",
+        "{card} 应空闲，却被占用：{names}",
+        "See whose job it is (squeue, the container runtime, ps). Left over from a job that ended: end it; one that "
+        "can't "
+        "be killed hangs in the driver, and the node wants a reboot. A held card can't be reset.",
+        "查明属于哪个作业（squeue、容器运行时、ps）。作业结束后的残留进程应结束；无法杀死的进程挂在驱动中，节点需要重"
+        "启。被占用的"
+        "卡无法复位。",
+    ),
+    "device.processes.allowed": _cause(
+        NOT_APPLICABLE,
+        "{card} may be in use (cluster_processes_allowed)",
+        "{card} 允许被使用（cluster_processes_allowed）",
+    ),
+    "device.processes.unknown": _cause(
+        UNKNOWN,
+        "not all processes could be asked whether they hold {card}",
+        "无法确认是否有进程占用 {card}：部分进程无法查询",
+        "Verify as root: the open files of others can't be seen without it.",
+        "请以 root 验收：否则看不到其他用户进程打开的文件。",
+        severity=WARNING,
+    ),
+    "device.processes.blocked": _blocked("{card} could not be asked who holds it", "无法查询 {card} 被谁占用"),
     # ------------------------------------------------------------------ link
     "device.link_width.ok": _cause(PASS, "{card}: x{observed}", "{card}：x{observed}"),
     "device.link_width.narrow": _cause(

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
-from . import hints, registry, slots
+from . import conditions, hints, registry, slots
 from .model import (
     FAIL,
     HOST_ERRORS,
@@ -86,6 +86,10 @@ _WORDS = {
         "no_place": "{0}, slot not known",
         "empty": "nothing",
         "anonymous": "the card tells neither serial nor UUID",
+        "repair_failed": "the repair failed or its spare rows are used up",
+        "sram": "aggregate SRAM uncorrectable {0} > {1}",
+        "repaired": "; {0} rows or pages were repaired earlier",
+        "no_heat_limit": "the card does not tell at what temperature it slows down",
         "nowhere": "{0} answers, but nothing tells in which slot it sits",
         "no_bus": "the PCI bus could not be read",
         "more": " and {0} more",
@@ -122,6 +126,10 @@ _WORDS = {
         "no_place": "{0}（槽位未知）",
         "empty": "无",
         "anonymous": "该卡既无序列号也无 UUID",
+        "repair_failed": "修复失败或备用行已用尽",
+        "sram": "SRAM 不可纠正错误累计 {0} > {1}",
+        "repaired": "；此前已修复 {0} 行（页）",
+        "no_heat_limit": "该卡未给出开始降频的温度",
         "nowhere": "{0} 有应答，但没有任何来源给出其槽位",
         "no_bus": "无法读取 PCI 总线",
         "more": "，另有 {0} 条",
@@ -468,7 +476,12 @@ def declared_vendor(declared: dict) -> tuple[str, bool]:
     if raw is None or raw == "":
         return "", True
     word = raw.strip().lower() if isinstance(raw, str) else ""
-    return (word, True) if word in registry.VENDORS else ("", False)
+    return (word, True) if word in _vendors(declared) else ("", False)
+
+
+def _vendors(declared: dict) -> list[str]:
+    """Return the names of all vendors: the collection's, and those that the site declares itself."""
+    return [*registry.VENDORS, *_dict(declared.get("cluster_vendors"))]
 
 
 @dataclass
@@ -610,8 +623,7 @@ class _HostJudge:
         self.found: list[dict] = []
 
     def add(self, cause: str, card: _Card | None = None, **values) -> None:
-        if card is not None:
-            values["card"] = card.name
+        values["card"] = card.name if card is not None else self.host
         values.setdefault("language", self.language)
         self.found.append(finding(cause, self.host, card.subject if card else None, now=self.at, **values))
 
@@ -626,13 +638,22 @@ class _HostJudge:
         self._driver()
         self._query()
         self._count()
+        log_read = conditions.kernel_log_of_host(self)
         for card in self.cards:
             blocker = self.state.blocker(card)
             self._model(card, blocker)
             self._memory(card, blocker)
+            conditions.memory_repair(self, card, blocker)
+            conditions.ecc(self, card, blocker)
             self._health(card, blocker)
+            conditions.temperature(self, card, blocker)
+            conditions.throttle(self, card, blocker)
+            conditions.ports(self, card, blocker)
+            if log_read:
+                conditions.kernel_log_of_card(self, card, blocker)
             self._link_width(card, blocker)
             self._link_speed(card, blocker)
+            conditions.processes(self, card, blocker)
         self._errors()
         return self.found
 
@@ -654,7 +675,8 @@ class _HostJudge:
         every = _errors_of(self.observation)
         errors = [error for error in every if not error.startswith(SLOT_TABLE_ERROR)]
         common = self._evidence()
-        if any(one["evidence"] == common for one in self.found):
+        # A finding may have evidence of its own behind it, as what the kernel said of a lost card.
+        if common and any(one["evidence"][: len(common)] == common for one in self.found):
             errors = [error for error in errors if error.startswith(HOST_ERRORS)]
             every = errors
         if errors:
@@ -723,6 +745,9 @@ class _HostJudge:
         silent = [card for card in self.cards if card.state not in ("ok", "lost", "hung") and card not in strangers]
         answered = count if count is not None else sum(card.state == "ok" for card in self.cards)
         values: dict = {"evidence": self._evidence(), "expected": declared}
+        # What the kernel said of a lost card when it went is the first thing that anybody asks for.
+        for card in lost:
+            values["evidence"] += conditions.kernel_evidence(self, card)
         blocker = "device.driver" if self.state.driver_blocks else "device.query"
         if self.state.strange:
             blocker = "device.model"
@@ -769,7 +794,7 @@ class _HostJudge:
         seen = " ".join(seen.split()) if isinstance(seen, str) else None
         if not declared_vendor(self.declared)[1]:
             name = "cluster_accelerator_vendor"
-            known = self.say["comma"].join(registry.VENDORS)
+            known = self.say["comma"].join(_vendors(self.declared))
             detail = self.say["no_vendor"].format(name, self.declared.get(name), known)
             self.add("device.model.unknown", card, observed=seen, detail=detail)
         elif self.state.is_stranger(card):

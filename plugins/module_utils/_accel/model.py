@@ -76,13 +76,66 @@ class Health:
     reasons: list[str] = field(default_factory=list)
 
 
+# What keeps a device below its clocks, whatever the vendor calls it.
+THROTTLES = ("idle", "application_clocks", "power_cap", "sync_boost", "thermal", "power_brake", "hardware", "display")
+
+# State of the memory repair of a device: nothing to do; repaired after a reset or reboot; can't be repaired any
+# more; this product can't repair; not told.
+REPAIRS = ("ok", "reset", "replace", "not_supported", "unknown")
+
+
+@dataclass
+class Ecc:
+    """Memory errors as counted by the device, None where it does not count them.
+
+    ``volatile`` since the driver was loaded, ``aggregate`` over the life of the device. ``sram`` are errors in
+    caches and registers, where no row can be remapped.
+    """
+
+    corrected_volatile: int | None = None
+    uncorrected_volatile: int | None = None
+    corrected_aggregate: int | None = None
+    uncorrected_aggregate: int | None = None
+    sram_uncorrected_aggregate: int | None = None
+
+
+@dataclass
+class Repair:
+    """Memory repair: rows remapped or pages retired so far, and ``state``, one of REPAIRS."""
+
+    state: str = "unknown"
+    remapped_rows: int | None = None
+    retired_pages: int | None = None
+
+
+@dataclass
+class Readings:
+    """What the device measured when it was asked, None where it was not told.
+
+    Limits are the device's own: ``temperature_limit_c`` is where it slows down. ``throttles`` are words of THROTTLES
+    that are active, None where nothing is told of them; ``throttle_mask`` is the vendor's own bit mask.
+    """
+
+    temperature_c: float | None = None
+    temperature_limit_c: float | None = None
+    memory_temperature_c: float | None = None
+    power_watts: float | None = None
+    power_limit_watts: float | None = None
+    utilization_percent: float | None = None
+    memory_used_bytes: int | None = None
+    throttles: list[str] | None = None
+    throttle_mask: int | None = None
+
+
 @dataclass
 class Device:
     """One physical device (chip with its own PCI function), as far as anything answered.
 
     ``serial`` names the board, which two or four devices may share. ``identity`` says which of
     uuid, serial, address identifies the device: the first that is present and unique on the host.
-    Sizes are in bytes. ``logical`` lists partitions (MIG instances, compute partitions, vNPUs).
+    Sizes are in bytes. ``logical`` lists partitions (MIG instances, compute partitions, vNPUs), each with ``kind``,
+    ``index``, ``uuid`` and ``profile``. ``ports`` are its links to other devices (NVLink, xGMI, HCCS), each
+    ``{"kind", "index", "state": "up" | "down" | "disabled" | "unknown", "speed_gbps", "peer"}``.
     """
 
     index: int | None = None
@@ -103,6 +156,10 @@ class Device:
     link: Link = field(default_factory=Link)
     logical: list[dict] = field(default_factory=list)
     health: Health = field(default_factory=Health)
+    ecc: Ecc = field(default_factory=Ecc)
+    repair: Repair = field(default_factory=Repair)
+    readings: Readings = field(default_factory=Readings)
+    ports: list[dict] = field(default_factory=list)
     processes: list[dict] = field(default_factory=list)
     source: str = "sysfs"
 
@@ -145,6 +202,9 @@ class Observation:
     not 0), ``unanswered`` the devices on the bus that did not answer:
     ``{"pci_address", "vendor", "pci_id", "state": "lost" | "not_reported", "reason",
     "model", "serial", "uuid", "firmware_version", "slot": SlotName, "link": Link, "numa_node", "last"}``.
+    ``kernel_log`` is ``{"state": "ok" | "unknown" | "shared" | "not_gathered", "source", "reason"}``,
+    ``kernel_events`` what kernel_log.py found in it. ``holders_complete`` is False when not all processes could be
+    asked what they have open, None when none were.
     """
 
     devices: list[Device] = field(default_factory=list)
@@ -154,6 +214,9 @@ class Observation:
     unanswered: list[dict] = field(default_factory=list)
     tools: list[Tool] = field(default_factory=list)
     drivers: list[Driver] = field(default_factory=list)
+    kernel_log: dict = field(default_factory=lambda: {"state": "not_gathered", "source": None, "reason": None})
+    kernel_events: list[dict] = field(default_factory=list)
+    holders_complete: bool | None = None
     errors: list[str] = field(default_factory=list)
 
 

@@ -28,9 +28,11 @@ _ADDRESS = re.compile(
 _CANONICAL = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]")
 # Compiled when it is used: only a diagnosis reads the kernel log.
 _BANDWIDTH = (
-    r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (?P<gbps>[\d.]+) Gb/s available PCIe bandwidth, "
+    r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (?P<gbps>\d{1,9}(?:\.\d{1,9})?) Gb/s "
+    r"available PCIe bandwidth, "
     r"limited by (?P<speed>[\d.]+) ?GT/s(?: PCIe)? x(?P<width>\d+) link at (?P<hop>[0-9a-f:.]+)"
-    r"(?: \(capable of (?P<cgbps>[\d.]+) Gb/s with (?P<cspeed>[\d.]+) ?GT/s(?: PCIe)? x(?P<cwidth>\d+) link\))?"
+    r"(?: \(capable of (?P<cgbps>\d{1,9}(?:\.\d{1,9})?) Gb/s with (?P<cspeed>[\d.]+) ?GT/s(?: PCIe)? "
+    r"x(?P<cwidth>\d+) link\))?"
 )
 # All a link can have (PCI Express base specification); anything else, such as the 63 lanes that
 # a config space of all ones shows, is no reading.

@@ -7,16 +7,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from . import dmi, pci, registry, text
-from .model import SLOT_MAP_ERROR, TOOL_ABSENT, TOOL_UNREADABLE, Device, Health, Link, Observation, SlotName, Tool
+from . import dmi, holders, kernel_log, pci, registry, text
+from .model import (
+    SLOT_MAP_ERROR,
+    TOOL_ABSENT,
+    TOOL_OK,
+    TOOL_UNREADABLE,
+    Device,
+    Ecc,
+    Health,
+    Link,
+    Observation,
+    Readings,
+    Repair,
+    SlotName,
+    Tool,
+)
 from .runner import Runner
 from .slot_names import name_slots
 from .vendors.base import Answer, Vendor
 
 # What may be left out. Slots and links are read from sysfs, the others come with the vendor's answer.
-GATHER = ("processes", "links", "slots", "health")
+GATHER = ("processes", "links", "slots", "health", "kernel_log")
 
 # A device that is given to a guest belongs to the guest: the host's vendor tool cannot see it.
 _PASSED_THROUGH = ("vfio-pci", "pci-stub")
@@ -30,25 +44,30 @@ def observe(
     declared_slots: dict | None = None,
     root: str = "/sys/bus/pci",
     dmi_path: str = "/sys/firmware/dmi/tables/DMI",
+    declared_vendors: dict | None = None,
 ) -> Observation:
     """Return what this host shows of its accelerators.
 
     ``vendors`` are names of ``registry.VENDORS`` (none: all); those named are asked even when the bus shows
     no device of theirs. ``timeout_seconds`` limits each command. ``declared_slots`` maps addresses to slot
-    names, or the other way round. Nothing is raised for what a host or a tool says: what could not be read
+    names, or the other way round; ``declared_vendors`` are vendors that the site declares, by name, and with anything
+    wrong in them none of them is known. Nothing is raised for what a host or a tool says: what could not be read
     is in ``errors``, and the tool has the state that tells why.
     """
     observation = Observation()
     gather = tuple(gather)
     named = [str(name).lower() for name in vendors or ()]
+    known, by_id = _known(declared_vendors, observation)
     for name in named:
-        if name not in registry.VENDORS:
-            observation.errors.append(f"vendor {name!r} is not known; known are {', '.join(registry.VENDORS)}")
-    wanted = [name for name in registry.VENDORS if not named or name in named]
+        if name not in known:
+            observation.errors.append(f"vendor {name!r} is not known; known are {', '.join(known)}")
+    wanted = [name for name in known if not named or name in named]
 
     def owner(function: pci.Function) -> str | None:
-        name = registry.PCI_VENDORS.get(function.vendor)
-        return name if name in wanted and registry.VENDORS[name].owns(function) else None
+        names = by_id.get(function.vendor, [])
+        if function.vendor in registry.CHIPSET_IDS and function.pci_class[:4] not in Vendor.pci_classes:
+            names = [name for name in names if name in (declared_vendors or {})]
+        return next((name for name in names if name in wanted and known[name].owns(function)), None)
 
     owned: dict[str, list[pci.Function]] = {name: [] for name in wanted}
     shown = pci.functions(runner, root, detailed=lambda one: owner(one) is not None)
@@ -67,7 +86,7 @@ def observe(
     for name, own in owned.items():
         if functions and not own and name not in named:
             continue  # others are here, this one is not: no reason to load it and to wait for its tool
-        vendor = registry.VENDORS[name]
+        vendor = known[name]
         answer = _ask(runner, vendor, own, timeout_seconds)
         absent = all(tool.state == TOOL_ABSENT for tool in answer.tools)
         if absent and not own and name not in named:
@@ -84,10 +103,50 @@ def observe(
         # A device that is not split is one logical device.
         observation.logical_count = sum(max(1, len(device.logical)) for device in observation.devices)
     _identify(observation.devices)
+    if "links" in gather:
+        _ask_ports(runner, known, observation, timeout_seconds)
+    if "processes" in gather and observation.devices:
+        problem = holders.add(runner, observation.devices)
+        observation.holders_complete = problem is None
+        if problem:
+            observation.errors.append(problem)
+    # A host whose cards all left the bus still has their driver: there the log says most.
+    if "kernel_log" in gather and (functions or observation.tools):
+        observation.kernel_log, observation.kernel_events = kernel_log.read(runner, timeout_seconds)
     if "slots" in gather:
         _name_slots(runner, root, dmi_path, functions, declared_slots, vendor_labels, observation)
     _leave_out(observation, gather)
     return observation
+
+
+def wrong_declarations(declared_vendors: dict | None) -> list[str]:
+    """Return what is wrong with the vendors that a site declares, in words."""
+    if not declared_vendors:
+        return []
+    # Imported when needed: few sites declare a vendor.
+    from .vendors import declared
+
+    return declared.problems(declared_vendors, registry.PCI_VENDORS)
+
+
+def _known(
+    declared_vendors: dict | None, observation: Observation
+) -> tuple[Mapping[str, Vendor], dict[str, list[str]]]:
+    """Return the vendors by name and their names by PCI vendor id, those of the site among them."""
+    known, by_id = registry.VENDORS, {one: [name] for one, name in registry.PCI_VENDORS.items()}
+    wrong = wrong_declarations(declared_vendors)
+    observation.errors.extend(wrong)
+    if wrong or not declared_vendors:
+        return known, by_id
+    from .vendors import declared
+
+    known = declared.known(known, declared_vendors)
+    by_id = {one: [name for name in names if name in known] for one, names in by_id.items()}
+    for name in declared_vendors:
+        for one in known[name].pci_vendors:
+            # One of that name may have replaced a vendor of the collection.
+            by_id[one] = [name, *(other for other in by_id.get(one, ()) if other != name)]
+    return known, by_id
 
 
 def _ask(runner: Runner, vendor: Vendor, functions: list[pci.Function], timeout_seconds: float) -> Answer:
@@ -98,6 +157,18 @@ def _ask(runner: Runner, vendor: Vendor, functions: list[pci.Function], timeout_
         message = f"{vendor.name}: {type(exc).__name__}: {exc}"
         tool = Tool(vendor.name, vendor.name, state=TOOL_UNREADABLE, excerpt=text.excerpt(message))
         return Answer(tools=[tool], errors=[message])
+
+
+def _ask_ports(runner: Runner, vendors: Mapping[str, Vendor], observation: Observation, timeout_seconds: float) -> None:
+    """Ask each vendor for the links between its devices; without an answer they stay untold."""
+    for name in dict.fromkeys(device.vendor for device in observation.devices):
+        own = [device for device in observation.devices if device.vendor == name and device.source != "sysfs"]
+        well = all(tool.state == TOOL_OK for tool in observation.tools if tool.vendor == name)
+        try:
+            if own:
+                observation.errors.extend(vendors[name].ask_ports(runner, own, timeout_seconds, well))
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError) as exc:
+            observation.errors.append(f"{name}: links between cards: {type(exc).__name__}: {exc}")
 
 
 def _join(
@@ -242,8 +313,9 @@ def _leave_out(observation: Observation, gather: tuple[str, ...]) -> None:
             device.processes = []
         if "links" not in gather:
             device.link = Link()
+            device.ports = []
         if "health" not in gather:
-            device.health = Health()
+            device.health, device.ecc, device.repair, device.readings = Health(), Ecc(), Repair(), Readings()
     if "links" not in gather:
         for entry in observation.unanswered:
             entry["link"] = Link()

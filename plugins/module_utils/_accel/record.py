@@ -14,6 +14,7 @@ import errno
 import fcntl
 import glob
 import json
+import math
 import os
 import re
 import tempfile
@@ -142,6 +143,15 @@ def _blank(text: str, position: int) -> int:
     return found.end() if found else position
 
 
+def _writable(value: str) -> bool:
+    """Tell whether a text can be written: JSON can name half a character (\\ud800), which UTF-8 has no form for."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _walk(text: str, position: int, where: Path, places: dict[Path, int]) -> tuple[int, list[tuple[int, str]]]:
     """Note where each value of a JSON text starts; return the end, and the faults that json.loads lets pass.
 
@@ -154,7 +164,12 @@ def _walk(text: str, position: int, where: Path, places: dict[Path, int]) -> tup
         constant = re.compile("NaN|-?Infinity").match(text, position)
         if constant:
             faults.append((position, f"{constant.group()} is no JSON number"))
-        return json.JSONDecoder().raw_decode(text, position)[1], faults
+        value, end = json.JSONDecoder().raw_decode(text, position)
+        if isinstance(value, float) and math.isinf(value) and not constant:
+            faults.append((position, f"{text[position:end][:40]} is too large for a number"))
+        if isinstance(value, str) and not _writable(value):
+            faults.append((position, f"{text[position:end][:40]} holds half a character"))
+        return end, faults
     closing, names, count = "}" if text[position] == "{" else "]", set(), 0
     position = _blank(text, position + 1)
     while text[position] != closing:
@@ -162,6 +177,8 @@ def _walk(text: str, position: int, where: Path, places: dict[Path, int]) -> tup
         if closing == "}":
             start = position
             step, position = scanstring(text, position + 1, True)
+            if not _writable(str(step)):
+                faults.append((start, f"the key {text[start:position][:40]} holds half a character"))
             if step in names:
                 faults.append((start, f"the key {step!r} stands there twice"))
             names.add(step)
@@ -372,7 +389,7 @@ def read_history(path: str) -> list[dict]:
             continue
         try:
             event = json.loads(line)
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             raise RecordError(f"{path} line {number}: not valid JSON ({exc}). {_UNTOUCHED}") from exc
         if not isinstance(event, dict):
             raise RecordError(f"{path} line {number}: an event is an object, this is {kind_of(event)}. {_UNTOUCHED}")

@@ -30,12 +30,17 @@ EXTRA_PATH = (
     "/bin",
     "/opt/rocm/bin",
     "/usr/local/dcmi",
+    "/opt/hyhal/bin",
+    "/usr/local/hyhal/bin",
+    "/usr/local/corex/bin",
 )
 
 
 # What is read of an answer, and what ends a command that never stops writing before it fills the file system.
 READ_BYTES = 8 << 20
 FLOOD_BYTES = 64 << 20
+# How long the open files of all processes are looked through.
+HOLDERS_SECONDS = 5.0
 
 
 @dataclass
@@ -120,13 +125,69 @@ class Runner:
         except OSError:
             return None
 
+    def write(self, path: str, text: str) -> str | None:
+        """Write a value into a file of the kernel; return why it could not be, None when it was."""
+        try:
+            # Not created: a file of the kernel is there or is not.
+            with open(path, "r+b", buffering=0) as handle:
+                handle.write(text.encode())
+        except OSError as exc:
+            return exc.strerror or str(exc)
+        return None
+
     def glob(self, pattern: str) -> list[str]:
         """Return the matching paths, sorted."""
         return sorted(glob.glob(pattern))
 
+    def holders(self, wanted: frozenset[str], seconds: float = HOLDERS_SECONDS) -> tuple[dict[str, list[int]], bool]:
+        """Return the processes that have one of the ``wanted`` device nodes open, by node, and whether all were seen.
+
+        Ends after ``seconds``: a host may have a hundred thousand open files. Processes that end meanwhile, and
+        those of others where this is not root, can't be looked into; the latter make the answer incomplete.
+        """
+        found: dict[str, list[int]] = {}
+        complete = True
+        end = time.monotonic() + seconds
+        for folder in glob.glob("/proc/[0-9]*"):
+            if time.monotonic() > end:
+                return found, False
+            try:
+                names = os.listdir(f"{folder}/fd")
+            except PermissionError:
+                complete = False
+                continue
+            except OSError:
+                continue
+            for name in names:
+                try:
+                    target = os.readlink(f"{folder}/fd/{name}")
+                except OSError:
+                    continue
+                if target in wanted:
+                    pids = found.setdefault(target, [])
+                    pid = int(folder[len("/proc/") :])
+                    if pid not in pids:
+                        pids.append(pid)
+        return found, complete
+
     def realpath(self, path: str) -> str:
         """Return the path with every symbolic link resolved."""
         return os.path.realpath(path)
+
+
+class BoundedRunner(Runner):
+    """A runner whose commands share one time limit: what is asked after its end counts as hung."""
+
+    def __init__(self, limit_seconds: float) -> None:
+        """Start the clock."""
+        self._end = time.monotonic() + limit_seconds
+
+    def run(self, argv: list[str], timeout_seconds: float) -> Result:
+        """Run ``argv`` for as long as it may take, but not longer than what is left."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            return Result(list(argv), None, "", "the time for all commands was over", hung=True)
+        return super().run(argv, min(timeout_seconds, left))
 
 
 def _size(handle: IO[bytes]) -> int:

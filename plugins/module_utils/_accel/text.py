@@ -41,17 +41,12 @@ _UNSUPPORTED = {
     "18446744073709551615",
     "requested functionality has been deprecated",
 }
-_UNREADABLE = (
-    "unknown error",
-    "err!",
-    "gpu is lost",
-    "requires reset",
-    "reset required",
-    "insufficient permissions",
-)
+# One search instead of one a word: every field of every answer comes by here.
+_UNREADABLE = re.compile("unknown error|err!|gpu is lost|requires reset|reset required|insufficient permissions")
 _PLACEHOLDER = {"unknown", "redacted", "not specified", "default string", "to be filled by o.e.m.", "xxx"}
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 # Digits of ASCII only, and no more of them than any tool prints: "\u00b2" is a digit to Python that int() refuses,
 # and a run of garbage would become infinity. A number that is none must not cost the host all its cards.
 _DIGITS = re.compile(r"[0-9]{1,25}")
@@ -64,7 +59,7 @@ def state_of(value: object) -> str:
     word = "" if value is None else str(value).strip().strip("[]").strip().lower()
     if word in _UNSUPPORTED:
         return UNSUPPORTED
-    if any(mark in word for mark in _UNREADABLE):
+    if _UNREADABLE.search(word):
         return UNREADABLE
     # A row of zeros, x or zeros with dashes names nothing: boards without a serial, an empty UUID.
     if word in _PLACEHOLDER or (len(word) > 2 and not word.strip("0-x")):
@@ -134,9 +129,23 @@ def same_version(one: str | None, other: str | None) -> bool:
     return shared >= min(2, max(len(left), len(right))) and left[:shared] == right[:shared]
 
 
+def whole_characters(text: str) -> str:
+    """Return JSON text without half characters (``\\ud800``), which no file and no other tool takes."""
+    return _SURROGATE.sub(r"\\ufffd", text) if "\\u" in text else text
+
+
 def plain(text: str) -> str:
     """Return text without terminal colours: some tools underline even when no terminal listens."""
     return _ANSI.sub("", text)
+
+
+def name_and_value(line: str) -> tuple[str, str | None]:
+    """Return ("Bus Id", "0000:18:00.0") of a line "  Bus Id   : 0000:18:00.0"; None where it has no colon.
+
+    Not by an expression: one that allows blanks on both sides of both takes seconds for a long line of them.
+    """
+    name, colon, value = line.partition(":")
+    return name.strip(), value.strip() if colon else None
 
 
 def excerpt(*parts: str | None, limit: int = 2000) -> str:

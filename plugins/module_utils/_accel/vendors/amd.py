@@ -34,12 +34,15 @@ from ..model import (
     TOOL_UNREADABLE,
     Device,
     Driver,
+    Ecc,
     Health,
     Link,
+    Readings,
+    Repair,
     Tool,
 )
 from ..parallel import command_of, run_all
-from .base import Answer, Vendor
+from .base import COMMAND, FILE, Answer, Vendor, VersionSource
 
 ROCM_SMI_OPTIONS = (
     "--showid",
@@ -123,6 +126,7 @@ def read(output: str) -> Reading:
 def _documents(output: str) -> tuple[list, str, bool]:
     """Return the JSON documents, the text around them, and whether one was cut off."""
     decoder = json.JSONDecoder()
+    output = text.whole_characters(output)
     documents: list = []
     around = []
     position = 0
@@ -338,7 +342,7 @@ def _device(key: str, indexes: list[int], entries: dict[int, dict], metrics: dic
     members = [entries[index] for index in indexes]
 
     def first(*path: str) -> str | None:
-        return next((text.clean(told(member, *path)) for member in members if text.clean(told(member, *path))), None)
+        return next((word for word in (text.clean(told(member, *path)) for member in members) if word), None)
 
     def mode(member: dict, *names: str) -> str | None:
         return next((text.clean(told(member, "partition", n)) for n in names if told(member, "partition", n)), None)
@@ -380,7 +384,10 @@ def _device(key: str, indexes: list[int], entries: dict[int, dict], metrics: dic
         memory_bytes=text.size_bytes(size) or text.size_bytes(size, "MB"),
         link=_link(members[0], metrics.get(indexes[0])),
         logical=logical,
-        health=_health(members, [metrics.get(index) for index in indexes]),
+        health=_health([metrics.get(index) for index in indexes]),
+        ecc=_ecc([metrics.get(index) for index in indexes]),
+        repair=_repair(members),
+        readings=_readings(members[0], metrics.get(indexes[0])),
         source=source,
     )
 
@@ -425,29 +432,82 @@ def _link(entry: dict, metric: dict | None) -> Link:
     )
 
 
-def _health(members: list[dict], metrics: list[dict | None]) -> Health:
-    """Return the worst that any partition shows; ok only when live values were read and no counter is raised.
+def _health(metrics: list[dict | None]) -> Health:
+    """Return what the tool concludes itself; ok only when live values were read.
 
-    Error counts are those since the driver was loaded. Cards without ECC print N/A, which is no fault.
+    Uncorrectable errors and retired pages are judged by checks of their own. Error counts are those since the driver
+    was loaded. Cards without ECC print N/A, which is no fault.
     """
-    critical, warning = [], []
-    for metric in metrics:
-        uncorrectable = text.integer(told(metric, "ecc", "total_uncorrectable_count"))
-        deferred = text.integer(told(metric, "ecc", "total_deferred_count"))
-        if uncorrectable:
-            critical.append(f"{uncorrectable} uncorrectable memory errors since the driver was loaded")
-        if deferred:
-            warning.append(f"{deferred} deferred memory errors since the driver was loaded")
-    for member in members:
-        if (told(member, "ras", "bad_page_threshold_exceeded") or "").lower() in ("true", "yes"):
-            critical.append("more memory pages are retired than the vendor allows")
-    if critical or warning:
-        return Health("critical" if critical else "warning", _unique(critical + warning))
+    deferred = [text.integer(told(metric, "ecc", "total_deferred_count")) for metric in metrics]
+    warning = [f"{count} deferred memory errors since the driver was loaded" for count in deferred if count]
+    if warning:
+        return Health("warning", _unique(warning))
     if not any(metrics):
         return Health("unknown", ["no live values: the tool gave none for this card"])
     if not any(_is_live(metric) for metric in metrics):
         return Health("unknown", ["no live values: temperature, power and use cannot be read"])
     return Health("ok")
+
+
+def _ecc(metrics: list[dict | None]) -> Ecc:
+    """Return the counts since the driver was loaded, the highest that any partition shows: they share the memory."""
+
+    def highest(name: str) -> int | None:
+        counts = [text.integer(told(metric, "ecc", name)) for metric in metrics]
+        return max((count for count in counts if count is not None), default=None)
+
+    return Ecc(
+        corrected_volatile=highest("total_correctable_count"),
+        uncorrected_volatile=highest("total_uncorrectable_count"),
+    )
+
+
+def _repair(members: list[dict]) -> Repair:
+    """Return the state of the page retirement, as far as this release tells whether its threshold is passed."""
+    words = [(told(member, "ras", "bad_page_threshold_exceeded") or "").lower() for member in members]
+    if any(word in ("true", "yes") for word in words):
+        return Repair("replace")
+    return Repair("ok" if any(word in ("false", "no") for word in words) else "unknown")
+
+
+# Violation of ``metric``'s section "throttle" (ROCm 6.3 and later) -> the word for it.
+_VIOLATIONS = (
+    ("prochot", "hardware"),
+    ("ppt", "power_cap"),
+    ("socket_thermal", "thermal"),
+    ("vr_thermal", "thermal"),
+    ("hbm_thermal", "thermal"),
+)
+
+
+def _throttles(metric: dict | None) -> list[str] | None:
+    states = {
+        name: (told(metric, "throttle", f"{name}_violation_status") or "").lower().replace("_", " ")
+        for name, _word in _VIOLATIONS
+    }
+    if any(state in ("active", "not active") for state in states.values()):
+        return _unique([word for name, word in _VIOLATIONS if states[name] == "active"])
+    # Older releases say only whether, not why: that it is throttled tells too little to judge.
+    return [] if (told(metric, "power", "throttle_status") or "").upper() == "UNTHROTTLED" else None
+
+
+def _readings(entry: dict, metric: dict | None) -> Readings:
+    def number(of: dict | None, *paths: tuple[str, ...]) -> float | None:
+        return next((found for found in (text.number(told(of, *path)) for path in paths) if found is not None), None)
+
+    used = told(metric, "mem_usage", "used_vram")
+    return Readings(
+        temperature_c=number(metric, ("temperature", "hotspot"), ("temperature", "edge")),
+        temperature_limit_c=number(
+            entry, ("limit", "slowdown_hotspot_temperature"), ("limit", "slowdown_edge_temperature")
+        ),
+        memory_temperature_c=number(metric, ("temperature", "mem")),
+        power_watts=number(metric, ("power", "socket_power")),
+        power_limit_watts=number(entry, ("limit", "socket_power_limit"), ("limit", "socket_power")),
+        utilization_percent=number(metric, ("usage", "gfx_activity")),
+        memory_used_bytes=text.size_bytes(used) or text.size_bytes(used, "MB"),
+        throttles=_throttles(metric),
+    )
 
 
 def _is_live(metric: dict | None) -> bool:
@@ -462,12 +522,32 @@ def _unique(words: list[str]) -> list[str]:
     return list(dict.fromkeys(words))
 
 
+# Only the DKMS driver has a version file. The name of librccl has the number of ROCm, not that of RCCL; the header
+# is there where programs are built.
+_VERSIONS = (
+    VersionSource("driver_kernel", "amdgpu", FILE, "/sys/module/amdgpu/version", r"^(\d\S*)"),
+    VersionSource("runtime", "rocm", FILE, "/opt/rocm/.info/version", r"^(\d[\w.]*)"),
+    VersionSource(
+        "collectives",
+        "rccl",
+        FILE,
+        "/opt/rocm/include/rccl/rccl.h",
+        r"#define NCCL_MAJOR (\d+)\s+#define NCCL_MINOR (\d+)\s+#define NCCL_PATCH (\d+)",
+    ),
+    VersionSource(
+        "collectives", "rccl", COMMAND, "dpkg-query -W -f=${Version} rccl", r"^(\d+\.\d+\.\d+)", "no packages found"
+    ),
+    VersionSource("container_toolkit", "amd-ctk", COMMAND, "amd-ctk --version", r"version v?(\d\S*)"),
+)
+
+
 class Amd(Vendor):
     """AMD Instinct and Radeon."""
 
     name = "amd"
     pci_vendors = ("1002",)
     kernel_modules = ("amdgpu",)
+    versions = _VERSIONS
 
     def query(self, runner, functions, timeout_seconds: float) -> Answer:
         """Ask amd-smi, and rocm-smi where amd-smi gave nothing and nothing says that it cannot either."""
@@ -614,9 +694,13 @@ def _error_counts(runner, address: str) -> dict:
     """Return the kernel's error counts of a card ("ue: 0", "ce: 0" a block), which rocm-smi has no JSON for."""
     total: dict[str, int] = {}
     for path in runner.glob(f"/sys/bus/pci/devices/{address}/ras/*_err_count"):
-        for kind, count in re.findall(r"\b(ue|de):\s*(\d{1,18})\b", runner.read(path) or ""):
+        for kind, count in re.findall(r"\b(ue|ce|de):\s*(\d{1,18})\b", runner.read(path) or ""):
             total[kind] = total.get(kind, 0) + int(count)
-    return {"total_uncorrectable_count": total.get("ue"), "total_deferred_count": total.get("de")}
+    return {
+        "total_correctable_count": total.get("ce"),
+        "total_uncorrectable_count": total.get("ue"),
+        "total_deferred_count": total.get("de"),
+    }
 
 
 def _judge_partitions(runner, known: list[str], answer: Answer) -> None:

@@ -38,10 +38,11 @@ from ..model import (
     Driver,
     Health,
     Link,
+    Readings,
     Tool,
 )
 from ..parallel import command_of, run_all
-from .base import Answer, Vendor
+from .base import FILE, Answer, Vendor, VersionSource
 
 VERSION_FILE = "/usr/local/Ascend/driver/version.info"
 
@@ -54,12 +55,13 @@ _NO_PERMISSION = re.compile(r"permission denied|not permitted|no permission", re
 
 _HEADER = re.compile(r"npu-smi\s+(\S+)\s+Version:\s*(\S+)")
 _BORDER = re.compile(r"^\+[-=+]*\+$")
-_USAGE = re.compile(r"(\d+)\s*/\s*(\d+)")
-_FIELD = re.compile(r"^\s*([A-Za-z][^:]*?)\s*:\s*(.*?)\s*$")
+# No more digits than a size has: a run of garbage would be tried from each of them.
+_USAGE = re.compile(r"(?<![0-9])([0-9]{1,12})\s*/\s*([0-9]{1,12})(?![0-9])")
 _MAP_COLUMNS = ("NPU ID", "Chip ID", "Chip Logic ID", "Chip Phy-ID", "Slot ID", "Chip Name")
 # Only OK passes; what is not known here is unknown.
 _HEALTH = {"ok": "ok", "warning": "warning", "alarm": "critical", "critical": "critical"}
 _BADNESS = ("ok", "unknown", "warning", "critical")
+_MOST_CHIPS = 64  # of one board; the boards of today have one or two
 
 
 @dataclass
@@ -211,15 +213,21 @@ def read_fields(output: str) -> dict[str, str]:
     """
     fields: dict[str, str] = {}
     for line in text.plain(output).splitlines():
-        found = _FIELD.match(line)
+        found = _field(line)
         if found:
-            fields.setdefault(found[1], found[2])
+            fields.setdefault(*found)
     return fields
+
+
+def _field(line: str) -> tuple[str, str] | None:
+    """Return name and value of a ``Name : value`` line, None when it is none."""
+    name, value = text.name_and_value(line)
+    return (name, value) if value is not None and re.match("[A-Za-z]", name) else None
 
 
 def read_list(output: str) -> list[int]:
     """Return the NPU ids of ``npu-smi info -l``; none when they are not as many as it says there are."""
-    found = re.findall(r"^\s*NPU ID\s*:\s*(\d{1,9})\s*$", text.plain(output), re.MULTILINE)
+    found = re.findall(r"^[ \t]*NPU ID[ \t]*:[ \t]*(\d{1,9})\s*$", text.plain(output), re.MULTILINE)
     ids = list(dict.fromkeys(int(word) for word in found))
     fields = read_fields(output)
     total = text.integer(fields.get("Total Count") or fields.get("Card Count"))
@@ -228,7 +236,9 @@ def read_list(output: str) -> list[int]:
 
 def read_health(output: str) -> list[str]:
     """Return the words of ``-t health``, one a chip ("Health" or "Health Status", by release)."""
-    return re.findall(r"^\s*Health(?: Status)?\s*:\s*(\S+)\s*$", text.plain(output), re.MULTILINE)
+    fields = (_field(line) for line in text.plain(output).splitlines())
+    words = [found[1] for found in fields if found and found[0] in ("Health", "Health Status")]
+    return [word for word in words if word and len(word.split()) == 1]
 
 
 def read_memory(output: str) -> list[int]:
@@ -237,11 +247,11 @@ def read_memory(output: str) -> list[int]:
     parts: dict[str, int] = {}
     # "Chip ID" ends the lines of a chip.
     for line in [*text.plain(output).splitlines(), "Chip ID : end"]:
-        found = _FIELD.match(line)
-        name, _blank, unit = found[1].partition(" Capacity(") if found else ("", "", "")
-        if found and unit == "MB)":
-            parts[name] = text.whole_number(found[2]) or 0
-        elif found and found[1] == "Chip ID" and parts:
+        field_name, value = _field(line) or ("", "")
+        name, _blank, unit = field_name.partition(" Capacity(")
+        if unit == "MB)":
+            parts[name] = text.whole_number(value) or 0
+        elif field_name == "Chip ID" and parts:
             sizes.append(parts.get("HBM") or parts.get("DDR") or 0)
             parts = {}
     return sizes
@@ -315,12 +325,29 @@ def _device(
         link=Link(under_load=any(loads) if loads else None),
         logical=logical if len(rows) > 1 else [],
         health=_health(rows, board),
+        readings=_readings(rows, loads),
         processes=[
             {"pid": one["pid"], "name": one["name"], "memory_bytes": text.size_bytes(one["memory_mb"], "MB")}
             for one in table.processes
             if any((one["npu"], one["chip"]) == (row.npu, row.chip) for row in rows)
         ],
         source=source,
+    )
+
+
+def _readings(rows: list[Chip], loads: list[int]) -> Readings:
+    """Return what the table has: the hottest chip, the sums of power and memory. It tells no limits."""
+    heat = [row.temp_c for row in rows if row.temp_c is not None]
+    power = [row.power_w for row in rows if row.power_w is not None]
+    used = [
+        row.hbm_used_mb if row.hbm_total_mb else row.memory_used_mb if row.memory_total_mb else None for row in rows
+    ]
+    told = [size for size in used if size is not None]
+    return Readings(
+        temperature_c=float(max(heat)) if heat else None,
+        power_watts=sum(power) if power else None,
+        utilization_percent=float(max(loads)) if loads else None,
+        memory_used_bytes=sum(told) * 1024**2 if told else None,
     )
 
 
@@ -367,6 +394,20 @@ def _pci_id(board: dict[str, str]) -> str | None:
     return ":".join(found[1].zfill(4) for found in ids if found) if all(ids) else None
 
 
+# What runs in the kernel only the boards tell; these files tell what is installed.
+_CANN = "/usr/local/Ascend/ascend-toolkit/latest/version.cfg"
+_NNAE = "/usr/local/Ascend/nnae/latest/version.cfg"
+_RUNNING = r"(?m)^{}_running_version=\[[^\]:]*:([^\]\s]+)\]"
+_VERSIONS = (
+    VersionSource("driver_library", "ascend", FILE, VERSION_FILE, r"(?m)^Version=(\S+)"),
+    VersionSource("firmware_package", "ascend", FILE, "/usr/local/Ascend/firmware/version.info", r"(?m)^Version=(\S+)"),
+    VersionSource("runtime", "cann", FILE, _CANN, _RUNNING.format("toolkit")),
+    VersionSource("runtime", "cann", FILE, _NNAE, _RUNNING.format("runtime")),
+    VersionSource("collectives", "hccl", FILE, _CANN, _RUNNING.format("hccl")),
+    VersionSource("collectives", "hccl", FILE, _NNAE, _RUNNING.format("hccl")),
+)
+
+
 class Ascend(Vendor):
     """Huawei Ascend NPUs."""
 
@@ -376,6 +417,7 @@ class Ascend(Vendor):
     pci_classes = ("1200",)
     # As named by the drivers of 2021 to 2025.
     kernel_modules = ("drv_pcie_host", "drv_davinci_intf_host", "ascend_adapter")
+    versions = _VERSIONS
 
     def query(self, runner, functions, timeout_seconds: float) -> Answer:
         """Ask npu-smi about the table and the boards."""
@@ -507,7 +549,9 @@ class _Query:
                     self._fields(npu, result)
             words, sizes = read_health(_whole_lines(health.stdout)), read_memory(_whole_lines(memory.stdout))
             count = text.integer(self.boards[npu].get("Chip Count")) or 1
-            for chip in range(max(count, len(words))):
+            # A damaged number would be as many chips.
+            count = count if count <= _MOST_CHIPS else 1
+            for chip in range(max(count, len(words[:_MOST_CHIPS]))):
                 name, word = _chip_name(self.boards[npu]), words[chip] if chip < len(words) else ""
                 size = sizes[chip] if chip < len(sizes) else None
                 table.chips.append(Chip(npu, chip, name=name, health=word, memory_total_mb=size))

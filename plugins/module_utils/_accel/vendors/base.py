@@ -13,6 +13,10 @@ from ..pci import Function
 from ..runner import Runner
 
 
+class Unreadable(ValueError):
+    """The answer of a tool is not what it should be; the message says why. A parser raises nothing else."""
+
+
 @dataclass
 class Answer:
     """What a vendor's tools said about the devices of one host.
@@ -37,6 +41,32 @@ class Answer:
     errors: list[str] = field(default_factory=list)
 
 
+# How a version is told: in the text of a file, in the name that a link resolves to, by a command.
+FILE, LINK, COMMAND = "file", "link", "command"
+
+
+@dataclass(frozen=True)
+class VersionSource:
+    """One place that tells a version; of several for one component the first that tells it counts.
+
+    ``component`` is a word of ``versions.COMPONENTS``, ``name`` the product. ``where`` is a path (``*`` stands for
+    anything) or a command line, ``pattern`` finds the version in groups that are joined by dots. ``absent`` is what
+    a command says when the thing it was asked about is not installed.
+    """
+
+    component: str
+    name: str
+    how: str
+    where: str
+    pattern: str
+    absent: str = ""
+
+    @property
+    def words(self) -> list[str]:
+        """Return the command as it is run."""
+        return self.where.split()
+
+
 class Vendor:
     """One vendor: what its devices look like on the bus and how to ask its tools.
 
@@ -50,6 +80,7 @@ class Vendor:
     # Device ids of these vendors that are no accelerator although the class says so.
     pci_excluded: tuple[str, ...] = ()
     kernel_modules: tuple[str, ...] = ()
+    versions: tuple[VersionSource, ...] = ()
 
     def owns(self, function: Function) -> bool:
         """Tell whether a ``pci.Function`` is an accelerator of this vendor."""
@@ -66,3 +97,10 @@ class Vendor:
     def device_nodes(self, runner: Runner, device: Device) -> list[str]:
         """Return the device nodes of ``device`` that exist on this host."""
         raise NotImplementedError
+
+    def ask_ports(self, runner: Runner, devices: list[Device], timeout_seconds: float, well: bool) -> list[str]:
+        """Fill in ``ports`` of devices that answered; return what went wrong, in words. Costs nothing by default.
+
+        ``well`` is False where the tool failed or hung for other devices: each device is then asked alone.
+        """
+        return []

@@ -4,7 +4,8 @@
 # This module util is PRIVATE to the collection: its names may change in any release.
 """NVIDIA: nvidia-smi, its XML in all generations (v6 to v13), its CSV, its list, its error texts.
 
-A healthy host costs one command, ``nvidia-smi -q -x``. When that fails, hangs or can't be read, each card is
+A healthy host costs one command, ``nvidia-smi -q -x``, and one with boards in sockets a second, ``nvidia-smi nvlink
+-s``, for the XML has no NVLink. When that fails, hangs or can't be read, each card is
 asked alone by its address, at the same time, so that one lost or sick card never hides the others (the option
 ``-i`` answers for healthy cards since driver 319); CSV is the last resort where the XML is damaged. The
 exit code decides nothing: the same message has been seen with different codes.
@@ -25,12 +26,15 @@ from ..model import (
     TOOL_UNREADABLE,
     Device,
     Driver,
+    Ecc,
     Health,
     Link,
+    Readings,
+    Repair,
     Tool,
 )
 from ..runner import Result, Runner
-from .base import Answer, Vendor
+from .base import COMMAND, FILE, LINK, Answer, Unreadable, Vendor, VersionSource
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -70,8 +74,9 @@ _KERNEL_MODULE = r"Kernel Module\b.*?\s(\d+\.[\d.]+)\s"
 _LIST_GPU = r"^GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>[^)]+)\)"
 _LIST_MIG = r"^\s+MIG (?P<profile>\S+)\s+Device\s+(?P<index>\d{1,9}): \(UUID: (?P<uuid>[^)]+)\)"
 _SICK = re.compile(r"unknown error|gpu is lost|requires? reset|err!", re.IGNORECASE)
+_SICK_WORDS = ("unknown error", "gpu is lost", "require reset", "requires reset", "err!")
 _MINOR = r"(?m)^Device Minor:\s*(\d+)"
-_PROCESS_NAME = r"(?s)(<process_name>)(.*?)(</process_name>)"
+_PROCESS_NAME = r"(?s)(<process_name>)((?:(?!</?process_name>).)*)(</process_name>)"
 _NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 
 # Boards that sit in numbered sockets. On every other board NVML gives a module number too (all ten PCIe
@@ -82,10 +87,6 @@ _NOT_SOCKETED = re.compile(r"PCIe|\bNVL\b", re.IGNORECASE)
 
 # GT/s of the PCIe generations 1 to 7.
 _GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
-
-
-class Unreadable(ValueError):
-    """The answer of the tool is not what it should be; the message says why."""
 
 
 @dataclass
@@ -136,8 +137,11 @@ def parse_query(output: str) -> Query:
         notes=notes,
     )
     corrupted = {_address(found["address"]) for found in re.finditer(_INFOROM, notes)}
+    # Looking at every field is for hosts where one of them says something.
+    low = output.lower()
+    any_sick = any(word in low for word in _SICK_WORDS)
     for index, gpu in enumerate(root.findall("gpu")):
-        sick = _sick_fields(gpu)
+        sick = _sick_fields(gpu) if any_sick else {}
         device = _device(gpu, index, query.driver_version, sick)
         if any("is lost" in word.lower() for word in sick):
             if device.pci_address:
@@ -159,8 +163,8 @@ def _tree(output: str) -> tuple[Element, str]:
     end = output.rfind(closing)
     if begin < 0 or end < begin:
         raise Unreadable("no complete nvidia_smi_log in the answer")
-    body = output[begin : end + len(closing)]
-    around = re.sub(r"<[?!][^>]*>", "", output[:begin]) + output[end + len(closing) :]
+    body = _without_clocks(output[begin : end + len(closing)])
+    around = re.sub(r"<[?!][^<>]*>", "", output[:begin]) + output[end + len(closing) :]
     try:
         return ElementTree.fromstring(body), around.strip()
     except ElementTree.ParseError:
@@ -173,6 +177,12 @@ def _tree(output: str) -> tuple[Element, str]:
         return ElementTree.fromstring(body), around.strip()
     except ElementTree.ParseError as exc:
         raise Unreadable(f"the XML is damaged: {exc}") from exc
+
+
+def _without_clocks(body: str) -> str:
+    """Return the document without its lists of clocks: more than half of it, and nobody reads them."""
+    first, *rest = body.split("<supported_clocks>")
+    return first + "".join(piece.partition("</supported_clocks>")[2] or piece for piece in rest)
 
 
 def _sick_fields(gpu: Element) -> dict[str, list[str]]:
@@ -210,6 +220,9 @@ def _device(gpu: Element, index: int, driver_version: str | None, sick: dict[str
         link=_link(gpu),
         logical=_mig_devices(gpu),
         health=_health(gpu, sick),
+        ecc=_ecc(gpu),
+        repair=_repair(gpu),
+        readings=_readings(gpu),
         processes=_processes(gpu),
         source=f"nvidia-smi {driver_version}" if driver_version else "nvidia-smi",
     )
@@ -229,7 +242,7 @@ def _link(gpu: Element) -> Link:
     def generation(*names: str) -> float | None:
         for name in names:
             number = text.integer(gpu.findtext(f"pci/pci_gpu_link_info/pcie_gen/{name}"))
-            if number and number <= len(_GENERATIONS):
+            if number and 1 <= number <= len(_GENERATIONS):
                 return _GENERATIONS[number - 1]
         return None
 
@@ -285,64 +298,211 @@ def _mig_devices(gpu: Element) -> list[dict]:
     ]
 
 
-# Path, the values that are well, and how bad anything else is. Values that are not supported say nothing.
+# Path, the values that are well, and how bad anything else is; None where a check of its own judges the value, which
+# then only proves that the card tells about itself. Values that are not supported say nothing.
 _HEALTH_WORDS = (
-    ("remapped_rows/remapped_row_failure", ("no",), "critical"),
-    ("remapped_rows/remapped_row_pending", ("no",), "warning"),
-    ("retired_pages/pending_retirement", ("no",), "warning"),
-    ("retired_pages/pending_blacklist", ("no",), "warning"),
-    ("ecc_errors/aggregate/sram_threshold_exceeded", ("no",), "critical"),
-    ("ecc_errors/channel_repair_pending", ("no",), "warning"),
-    ("ecc_errors/tpc_repair_pending", ("no",), "warning"),
+    ("remapped_rows/remapped_row_failure", ("no",), None),
+    ("remapped_rows/remapped_row_pending", ("no",), None),
+    ("retired_pages/pending_retirement", ("no",), None),
+    ("retired_pages/pending_blacklist", ("no",), None),
+    ("ecc_errors/aggregate/sram_threshold_exceeded", ("no",), None),
+    ("ecc_errors/channel_repair_pending", ("no",), None),
+    ("ecc_errors/tpc_repair_pending", ("no",), None),
     ("gpu_reset_status/reset_required", ("no",), "critical"),
     ("gpu_recovery_action", ("none",), "critical"),
     ("fabric/health/summary", ("healthy",), "warning"),
     # "throttle" became "event" with driver 535.
     *(
-        (f"clocks_{word}_reasons/clocks_{word}_reason_{name}", ("not active",), "warning")
+        (f"clocks_{word}_reasons/clocks_{word}_reason_{name}", ("not active",), None)
         for word in ("event", "throttle")
         for name in ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
     ),
 )
-_VOLATILE = "ecc_errors/volatile/"
-_UNCORRECTED = (
-    f"{_VOLATILE}dram_uncorrectable",
-    f"{_VOLATILE}sram_uncorrectable",
-    f"{_VOLATILE}sram_uncorrectable_parity",
-    f"{_VOLATILE}sram_uncorrectable_secded",
-    f"{_VOLATILE}double_bit/total",
-)
+# What a memory repair that waits for a reset makes the driver ask for: said once, as the repair.
+_ASKS_FOR_RESET = ("gpu_reset_status/reset_required", "gpu_recovery_action")
 
 
 def _health(gpu: Element, sick: dict[str, list[str]]) -> Health:
     """Return the health that the answer proves: ``ok`` needs a field that says so.
 
-    Fields that are not supported prove nothing; a field that is supported but can't be read
-    (``ERR!``, ``Unknown Error``) is a sign of a sick card.
+    Fields that are not supported prove nothing; a field that is supported but can't be read (``ERR!``,
+    ``Unknown Error``) is a sign of a sick card. Memory errors, repair and throttling are judged by checks of their
+    own and only count as proof that the card tells about itself.
     """
     found: list[tuple[str, str]] = []
-    proofs = 0
+    repair_waits = _repair(gpu).state in ("reset", "replace")
+    proofs = int(_sum(gpu, _UNCORRECTED_VOLATILE) is not None)
     for word, names in sick.items():
-        severity = "critical" if "reset" in word.lower() else "warning"
-        found.append((severity, f"{word}: {', '.join(dict.fromkeys(names))}"))
+        found.append(
+            ("critical" if "reset" in word.lower() else "warning", f"{word}: {', '.join(dict.fromkeys(names))}")
+        )
     for path, well, severity in _HEALTH_WORDS:
         word = (gpu.findtext(path) or "").strip()
-        if word.lower() in well:
+        if word.lower() in well or (severity is None and text.state_of(word) == text.VALUE):
             proofs += 1
-        elif text.state_of(word) == text.VALUE:
-            found.append((severity, f"{path}: {word}"))
-    for path in _UNCORRECTED:
-        errors = text.whole_number(gpu.findtext(path))
-        if errors is not None:
-            proofs += 1
-            if errors > 0:
-                name = path[len(_VOLATILE) :]
-                found.append(("critical", f"{errors} uncorrected memory errors since the last reset ({name})"))
+        elif text.state_of(word) == text.VALUE and not (repair_waits and path in _ASKS_FOR_RESET):
+            found.append((severity or "warning", f"{path}: {word}"))
     reasons = [reason for _severity, reason in found]
     for state in ("critical", "warning"):
         if any(severity == state for severity, _reason in found):
             return Health(state, reasons)
     return Health("ok" if proofs else "unknown")
+
+
+# Names by generation: single and double bit (up to Volta), SRAM and DRAM (Ampere), SRAM by kind (Hopper and later).
+_CORRECTED = ("dram_correctable", "sram_correctable", "single_bit/total")
+_SRAM_UNCORRECTED = ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded")
+_UNCORRECTED = ("dram_uncorrectable", *_SRAM_UNCORRECTED, "double_bit/total")
+
+
+def _counts_of(span: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"ecc_errors/{span}/{name}" for name in names)
+
+
+_UNCORRECTED_VOLATILE = _counts_of("volatile", _UNCORRECTED)
+
+
+def _sum(gpu: Element, paths: tuple[str, ...]) -> int | None:
+    """Return the sum of the counters that are told, None when none is."""
+    told = [count for count in (text.whole_number(gpu.findtext(path)) for path in paths) if count is not None]
+    return sum(told) if told else None
+
+
+def _ecc(gpu: Element) -> Ecc:
+    return Ecc(
+        corrected_volatile=_sum(gpu, _counts_of("volatile", _CORRECTED)),
+        uncorrected_volatile=_sum(gpu, _UNCORRECTED_VOLATILE),
+        corrected_aggregate=_sum(gpu, _counts_of("aggregate", _CORRECTED)),
+        uncorrected_aggregate=_sum(gpu, _counts_of("aggregate", _UNCORRECTED)),
+        sram_uncorrected_aggregate=_sum(gpu, _counts_of("aggregate", _SRAM_UNCORRECTED)),
+    )
+
+
+_REPAIR_FAILED = ("remapped_rows/remapped_row_failure", "ecc_errors/aggregate/sram_threshold_exceeded")
+_REPAIR_WAITS = (
+    "remapped_rows/remapped_row_pending",
+    "retired_pages/pending_retirement",
+    "retired_pages/pending_blacklist",
+    "ecc_errors/channel_repair_pending",
+    "ecc_errors/tpc_repair_pending",
+)
+_REPAIR_PARTS = ("remapped_rows", "retired_pages")
+
+
+def _repair(gpu: Element) -> Repair:
+    """Return the state of the memory repair: retired pages up to Volta, remapped rows since Ampere.
+
+    A card that prints N/A for all of it has none; one whose answer has no such part told nothing. Rows that were
+    remapped earlier are history (NVIDIA, "GPU Memory Error Management").
+    """
+    rows = _sum(gpu, ("remapped_rows/remapped_row_corr", "remapped_rows/remapped_row_unc"))
+    pages = _sum(
+        gpu,
+        (
+            "retired_pages/multiple_single_bit_retirement/retired_count",
+            "retired_pages/double_bit_retirement/retired_count",
+        ),
+    )
+    words = {path: (gpu.findtext(path) or "").strip() for path in (*_REPAIR_FAILED, *_REPAIR_WAITS, *_REPAIR_PARTS)}
+    states = {text.state_of(word) for word in words.values()}
+    if any(words[path].lower() == "yes" for path in _REPAIR_FAILED):
+        state = "replace"
+    elif any(words[path].lower() == "yes" for path in _REPAIR_WAITS):
+        state = "reset"
+    elif text.UNREADABLE in states:
+        state = "unknown"
+    elif any(word.lower() == "no" for path, word in words.items() if path.split("/")[0] in _REPAIR_PARTS):
+        state = "ok"
+    elif any(gpu.find(part) is not None for part in _REPAIR_PARTS) and states == {text.UNSUPPORTED}:
+        state = "not_supported"
+    else:
+        state = "unknown"
+    return Repair(state, rows, pages)
+
+
+# Name of the reason in the XML -> its bit (nvml.h, nvmlClocksEventReasons) and the word for it.
+_THROTTLES = (
+    ("gpu_idle", 0x1, "idle"),
+    ("applications_clocks_setting", 0x2, "application_clocks"),
+    ("sw_power_cap", 0x4, "power_cap"),
+    ("hw_slowdown", 0x8, "hardware"),
+    ("sync_boost", 0x10, "sync_boost"),
+    ("sw_thermal_slowdown", 0x20, "thermal"),
+    ("hw_thermal_slowdown", 0x40, "thermal"),
+    ("hw_power_brake_slowdown", 0x80, "power_brake"),
+    ("display_clocks_setting", 0x100, "display"),
+    ("display_clock_setting", 0x100, "display"),
+)
+
+
+def throttle_words(mask: int) -> list[str]:
+    """Return the words of a bit mask. "hw_slowdown" comes with the reason that it stands for; alone it is one."""
+    found = list(dict.fromkeys(word for _name, bit, word in _THROTTLES if mask & bit))
+    return [word for word in found if word != "hardware" or not mask & 0xC0]
+
+
+def _throttle_mask(gpu: Element) -> int | None:
+    mask = None
+    for kind in ("event", "throttle"):
+        for name, bit, _word in _THROTTLES:
+            word = (gpu.findtext(f"clocks_{kind}_reasons/clocks_{kind}_reason_{name}") or "").strip().lower()
+            if word in ("active", "not active"):
+                mask = (mask or 0) | (bit if word == "active" else 0)
+    return mask
+
+
+def _readings(gpu: Element) -> Readings:
+    def number(*paths: str) -> float | None:
+        return next((found for found in (text.number(gpu.findtext(path)) for path in paths) if found is not None), None)
+
+    now = number("temperature/gpu_temp")
+    limit = number("temperature/gpu_temp_slow_threshold")
+    left, slow = number("temperature/gpu_temp_tlimit"), number("temperature/gpu_temp_slow_tlimit_threshold")
+    if limit is None and None not in (now, left, slow):
+        # Hopper and later tell how many degrees are left, and at how many left the card slows down.
+        limit = now + left - slow  # type: ignore[operator]
+    mask = _throttle_mask(gpu)
+    power = ("gpu_power_readings", "power_readings")
+    return Readings(
+        temperature_c=now,
+        temperature_limit_c=limit,
+        memory_temperature_c=number("temperature/memory_temp"),
+        power_watts=number(
+            *(f"{part}/{name}" for part in power for name in ("power_draw", "instant_power_draw", "average_power_draw"))
+        ),
+        power_limit_watts=number(
+            *(
+                f"{part}/{name}"
+                for part in power
+                for name in ("current_power_limit", "enforced_power_limit", "power_limit")
+            )
+        ),
+        utilization_percent=number("utilization/gpu_util"),
+        memory_used_bytes=text.size_bytes(text.clean(gpu.findtext("fb_memory_usage/used"))),
+        throttles=None if mask is None else throttle_words(mask),
+        throttle_mask=mask,
+    )
+
+
+_NVLINK_GPU = re.compile(r"^GPU (?P<index>\d+): .*\(UUID: (?P<uuid>[^)]+)\)")
+_NVLINK_LINK = re.compile(r"^\s+Link (?P<index>\d{1,3}):\s*(?P<state><inactive>|(?P<speed>\d+(?:\.\d+)?) GB/s)")
+
+
+def parse_nvlink(output: str) -> dict[str, list[dict]]:
+    """Return the links of ``nvidia-smi nvlink -s`` by the UUID of their card; speeds are printed in GB/s."""
+    cards: dict[str, list[dict]] = {}
+    ports: list[dict] | None = None
+    for line in output.splitlines():
+        card, link = _NVLINK_GPU.match(line), _NVLINK_LINK.match(line)
+        if card:
+            ports = cards.setdefault(card["uuid"], [])
+        elif link and ports is not None:
+            speed = float(link["speed"]) * 8 if link["speed"] else None
+            state = "up" if speed else "down"
+            ports.append(
+                {"kind": "nvlink", "index": int(link["index"]), "state": state, "speed_gbps": speed, "peer": None}
+            )
+    return cards
 
 
 def parse_csv(output: str, fields: tuple[str, ...] = CSV_FIELDS) -> list[Device]:
@@ -375,10 +535,9 @@ def parse_csv(output: str, fields: tuple[str, ...] = CSV_FIELDS) -> list[Device]
         )
         errors = text.whole_number(row.get("ecc.errors.uncorrected.volatile.total"))
         sick = sorted({cell for cell in cells if text.state_of(cell) == text.UNREADABLE})
+        device.ecc.uncorrected_volatile = errors
         if any("requires reset" in cell.lower() for cell in sick):
             device.health = Health("critical", ["the card requires a reset"])
-        elif errors:
-            device.health = Health("critical", [f"{errors} uncorrected memory errors since the last reset"])
         elif sick:
             device.health = Health("warning", [f"can't be read: {', '.join(sick)}"])
         elif errors is not None:
@@ -425,12 +584,38 @@ def slot_labels(devices: list[Device]) -> dict[str, str]:
     }
 
 
+_RELEASE = r"(?:^|\.so\.)(\d+\.[\d.]*\d)$"
+# The library's name has the full number, of which NVML itself prints two parts; the device file (CDI) names the
+# libraries that it was made with, so a stale one shows.
+_VERSIONS = (
+    VersionSource("driver_kernel", "nvidia", FILE, "/sys/module/nvidia/version", _RELEASE),
+    VersionSource(
+        "driver_kernel", "nvidia", FILE, "/proc/driver/nvidia/version", r"Kernel Module\b.*?\s(\d+\.[\d.]+)\s"
+    ),
+    VersionSource("driver_library", "nvidia", LINK, "/usr/lib/*/libnvidia-ml.so.1", _RELEASE),
+    VersionSource("driver_library", "nvidia", LINK, "/usr/lib64/libnvidia-ml.so.1", _RELEASE),
+    VersionSource(
+        "fabric_manager", "nvidia", COMMAND, "nv-fabricmanager --version", r"(?i)version is\s*:\s*(\d[\d.]*)"
+    ),
+    VersionSource("cdi", "nvidia", FILE, "/etc/cdi/*nvidia*", r"libcuda\.so\.(\d+\.[\d.]*\d)"),
+    VersionSource("cdi", "nvidia", FILE, "/var/run/cdi/*nvidia*", r"libcuda\.so\.(\d+\.[\d.]*\d)"),
+    VersionSource(
+        "runtime", "cuda", FILE, "/usr/local/cuda/version.json", r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"([^"\s]+)"'
+    ),
+    VersionSource("runtime", "cuda", FILE, "/usr/local/cuda/version.txt", r"CUDA Version (\d\S*)"),  # before 11.1
+    VersionSource("collectives", "nccl", LINK, "/usr/lib/*/libnccl.so.2", _RELEASE),
+    VersionSource("collectives", "nccl", LINK, "/usr/lib64/libnccl.so.2", _RELEASE),
+    VersionSource("container_toolkit", "nvidia-ctk", COMMAND, "nvidia-ctk --version", r"version v?(\d\S*)"),
+)
+
+
 class Nvidia(Vendor):
     """NVIDIA GPUs. NVSwitches carry the same vendor id but are bridges (class 0680), so they are no devices."""
 
     name = "nvidia"
     pci_vendors = ("10de",)
     kernel_modules = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem")
+    versions = _VERSIONS
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask nvidia-smi; see the module for the order."""
@@ -577,6 +762,32 @@ class Nvidia(Vendor):
             by_index = {instance["index"]: instance for instance in named.get(device.uuid or "", [])}
             for instance in device.logical:
                 instance.update(by_index.get(instance["index"], {}))
+
+    def ask_ports(self, runner: Runner, devices: list[Device], timeout_seconds: float, well: bool) -> list[str]:
+        """Ask for NVLink, which the XML leaves out; only boards in sockets always have it."""
+        program = runner.which("nvidia-smi")
+        wanted = [
+            device
+            for device in devices
+            if _SOCKETED.search(device.model or "") and not _NOT_SOCKETED.search(device.model or "")
+        ]
+        if program is None or not wanted:
+            return []
+        from ..parallel import command_of, run_all
+
+        commands = [[program, "nvlink", "-s"]]
+        if not well:
+            # A card that hangs or is lost must not take the links of the others with it.
+            commands = [[*commands[0], "-i", device.pci_address] for device in wanted if device.pci_address]
+        problems = []
+        for result in run_all(runner, commands, timeout_seconds):
+            links = {} if result.hung else parse_nvlink(result.stdout)
+            for device in wanted:
+                device.ports = links.get(device.uuid or "", device.ports)
+            if not links:
+                said = "no answer in time" if result.hung else text.excerpt(_speech(result), limit=200) or "no link"
+                problems.append(f"{command_of(result)}: {said}")
+        return problems
 
     def device_nodes(self, runner: Runner, device: Device) -> list[str]:
         """Return /dev/nvidiaN; N is the minor number, not the index."""

@@ -14,9 +14,10 @@ import marshal
 import os
 import stat
 import subprocess
+import time
 from dataclasses import dataclass, field
 
-from . import views
+from . import kernel_log, views
 from .state import Host
 from .tree import sync
 from .views import BIND, View
@@ -27,6 +28,8 @@ BIN = "/usr/local/bin"
 # The kernel's null device: whoever opens such a node reads nothing and does no harm. Real drivers have majors of
 # their own, which a container could reach the machine's real card through.
 _HARMLESS = os.makedev(1, 3)
+_IMPORTER = "/usr/lib/systemd/systemd-journal-remote"
+_HOLDER = "accel-emulator-holder-"
 
 
 @dataclass
@@ -53,15 +56,26 @@ def apply(host: Host, check: bool = False) -> Outcome:
     nodes = views.device_nodes(host)
     _nodes(nodes, before["nodes"], outcome, check)
     _tools(sorted(views.answers(host)), outcome, check)
+    lines = kernel_log.messages(host)
+    logged = _kernel_log(lines, before["kernel_log"], outcome, check)
+    held = views.held_nodes(host)
+    _holders(held, before["held"], outcome, check)
     if not check:
-        manifest = {"mounts": [view.target for view in wanted], "owned": owned, "nodes": nodes, "notes": outcome.notes}
+        manifest = {
+            "mounts": [view.target for view in wanted],
+            "owned": owned,
+            "nodes": nodes,
+            "held": held,
+            "kernel_log": lines if logged else [],
+            "notes": outcome.notes,
+        }
         _write(f"{RUN}/manifest.json", json.dumps(manifest, indent=1).encode())
     return outcome
 
 
 def _manifest() -> dict:
     """Return what the last apply since the host's start left; nothing after a start."""
-    empty: dict = {"mounts": [], "owned": {}, "nodes": [], "notes": []}
+    empty: dict = {"mounts": [], "owned": {}, "nodes": [], "held": [], "kernel_log": [], "notes": []}
     try:
         with open(f"{RUN}/manifest.json", "rb") as handle:
             return {**empty, **json.load(handle)}
@@ -200,6 +214,67 @@ def _tools(wanted: list[str], outcome: Outcome, check: bool) -> None:
             os.unlink(path)
         if tool in wanted:
             os.symlink(target, path)
+
+
+def _kernel_log(lines: list[str], before: list[str], outcome: Outcome, check: bool) -> bool:
+    """Bring the lines into a journal file of this host alone; tell whether they are there.
+
+    The whole file is replaced: lines of a fault that was healed must be gone. It lies in /run like all the rest.
+    """
+    machine_id = _line("/etc/machine-id")
+    path = f"/run/log/journal/{machine_id}/accel-kernel.journal"
+    if lines == before and os.path.exists(path):
+        return True
+    if not os.path.exists(_IMPORTER):
+        outcome.notes.append(f"no kernel log is shown: {_IMPORTER} is missing (package systemd-journal-remote)")
+        return False
+    outcome.changes.append(path)
+    if check:
+        return False
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    boot_id = _line("/proc/sys/kernel/random/boot_id").replace("-", "")
+    uptime = time.clock_gettime(time.CLOCK_MONOTONIC)
+    entries = kernel_log.export(lines, machine_id, boot_id, os.uname().nodename, time.time(), uptime)
+    new = f"{os.path.dirname(path)}/accel-kernel-new.journal"
+    for old in (path, new):
+        if os.path.exists(old):
+            os.unlink(old)
+    command = [_IMPORTER, f"--output={new}", "--split-mode=none", "-"]
+    done = subprocess.run(command, input=entries, capture_output=True, check=False)
+    if done.returncode or not os.path.exists(new):
+        said = done.stderr.decode("utf-8", "replace").strip() or f"rc {done.returncode}"
+        outcome.notes.append(f"no kernel log is shown: {said}")
+        return False
+    os.replace(new, path)
+    return True
+
+
+def _unit(node: str) -> str:
+    return _HOLDER + node.replace("/", "-")
+
+
+def _line(path: str) -> str:
+    with open(path, encoding="utf-8") as handle:
+        return handle.read().strip()
+
+
+def _holders(wanted: list[str], before: list[str], outcome: Outcome, check: bool) -> None:
+    """Let a real process have each of the wanted nodes open, as a service of its own that survives this command."""
+    for name in before:
+        if name not in wanted:
+            outcome.changes.append(f"holder of /dev/{name}")
+            if not check:
+                _run("systemctl", "stop", _unit(name))
+    for name in wanted:
+        unit = _unit(name)
+        if name in before and not _run("systemctl", "--quiet", "is-active", unit):
+            continue
+        outcome.changes.append(f"holder of /dev/{name}")
+        if not check:
+            holding = f"exec sleep infinity <>/dev/{name}"
+            complaint = _run("systemd-run", "--quiet", "--collect", f"--unit={unit}", "/bin/sh", "-c", holding)
+            if complaint:
+                raise OSError(f"can't hold /dev/{name}: {complaint}")
 
 
 def _write(path: str, content: bytes) -> None:

@@ -54,7 +54,19 @@ def _card(host: Host, card: Card, branch: int) -> dict:
         "table": table_rows(card),
         "csv": _fields(host, card, branch),
         "list": f"GPU {card.index}: {card.model} (UUID: {card.uuid})\n",
+        "nvlink": nvlink(card),
     }
+
+
+# Links of a card and what each carries one way in GB/s, as the tool prints it.
+_NVLINKS = {"Hopper": (18, "26.562"), "Ampere": (12, "25")}
+
+
+def nvlink(card: Card) -> str:
+    """Return the lines of one card in ``nvlink -s``."""
+    count, speed = _NVLINKS.get(card.architecture, (0, ""))
+    links = "".join(f"\t Link {number}: {speed} GB/s\n" for number in range(count))
+    return f"GPU {card.index}: {card.model} (UUID: {card.uuid})\n{links}"
 
 
 def _bus_id(card: Card) -> str:
@@ -115,13 +127,14 @@ def _health(card: Card) -> dict:
     warning: a row waits for its remapping, which the next reset does on its own. critical: remapping failed,
     memory errors go uncorrected, and the card asks for a reboot.
     """
-    bad, waits = card.health == "critical", card.health == "warning"
+    bad, waits = card.health == "critical", card.health == "warning" or card.remap_pending
     return {
-        "uncorrectable": 4 if bad else 0,
+        "uncorrectable": 4 if bad else 1 if card.remap_pending else 0,
+        "sram": 1 if card.ecc else 0,
         "remapped": 8 if bad else 1 if waits else 0,
         "pending": "Yes" if waits else "No",
         "failure": "Yes" if bad else "No",
-        "recovery": "Reboot" if bad else "None",
+        "recovery": "Reboot" if bad else "GPU Reset" if card.remap_pending else "None",
     }
 
 
@@ -446,13 +459,14 @@ def describe(host: Host, card: Card, branch: int) -> list:
 def _event_reasons(card: Card) -> list:
     idle = "Not Active" if card.busy else "Active"
     off = "Not Active"
+    brake = "Active" if card.throttled else off
     return [
         ("clocks_event_reason_gpu_idle", "Idle", idle),
         ("clocks_event_reason_applications_clocks_setting", "Applications Clocks Setting", off),
         ("clocks_event_reason_sw_power_cap", "SW Power Cap", off),
-        ("clocks_event_reason_hw_slowdown", "HW Slowdown", off),
+        ("clocks_event_reason_hw_slowdown", "HW Slowdown", brake),
         ("clocks_event_reason_hw_thermal_slowdown", "    HW Thermal Slowdown", off),
-        ("clocks_event_reason_hw_power_brake_slowdown", "    HW Power Brake Slowdown", off),
+        ("clocks_event_reason_hw_power_brake_slowdown", "    HW Power Brake Slowdown", brake),
         ("clocks_event_reason_sync_boost", "Sync Boost", off),
         ("clocks_event_reason_sw_thermal_slowdown", "SW Thermal Slowdown", off),
         ("clocks_event_reason_display_clocks_setting", "Display Clock Setting", off),
@@ -463,7 +477,7 @@ def _ecc(sick: dict, branch: int) -> list:
     def counts(uncorrectable: int) -> list:
         return [
             ("sram_correctable", "SRAM Correctable", "0"),
-            ("sram_uncorrectable_parity", "SRAM Uncorrectable Parity", "0"),
+            ("sram_uncorrectable_parity", "SRAM Uncorrectable Parity", str(sick["sram"])),
             ("sram_uncorrectable_secded", "SRAM Uncorrectable SEC-DED", "0"),
             ("dram_correctable", "DRAM Correctable", "0"),
             ("dram_uncorrectable", "DRAM Uncorrectable", str(uncorrectable)),
@@ -588,7 +602,7 @@ def _supported_clocks(card: Card) -> list:
 def table_rows(card: Card) -> str:
     """Return the three lines of a card in the plain table and the rule below."""
     now = _readings(card)
-    ecc = _health(card)["uncorrectable"]
+    ecc = _health(card)["uncorrectable"] + _health(card)["sram"]
     return (
         f"|{card.index:>4}  {card.model:<29}{'On':>4}  |   {_bus_id(card)} Off |{ecc:>21} |\n"
         f"| N/A   {now['temp']:>2}C    {now['pstate']:<2}{now['power']:>15.0f}W / {card.power_watts:>4}W "
@@ -672,7 +686,7 @@ def _fields(host: Host, card: Card, branch: int) -> dict[str, list[str]]:
         "fan.speed": [none, "%"],
         "pstate": [now["pstate"], ""],
         "clocks_event_reasons.supported": ["0x00000000000001FF", ""],
-        "clocks_event_reasons.active": ["0x0000000000000000" if card.busy else "0x0000000000000001", ""],
+        "clocks_event_reasons.active": [f"0x{(0 if card.busy else 1) | (0x88 if card.throttled else 0):016X}", ""],
         "clocks_event_reasons.gpu_idle": [idle, ""],
         "memory.total": [str(card.memory_mib), "MiB"],
         "memory.reserved": ["469", "MiB"],
@@ -717,14 +731,15 @@ def _fields(host: Host, card: Card, branch: int) -> dict[str, list[str]]:
         "applications_clocks_setting", "sw_power_cap", "hw_slowdown", "hw_thermal_slowdown",
         "hw_power_brake_slowdown", "sw_thermal_slowdown", "sync_boost",
     ):  # fmt: skip
-        fields[f"clocks_event_reasons.{reason}"] = ["Not Active", ""]
+        braked = card.throttled and reason in ("hw_slowdown", "hw_power_brake_slowdown")
+        fields[f"clocks_event_reasons.{reason}"] = ["Active" if braked else "Not Active", ""]
     for span in ("volatile", "aggregate"):
         fields[f"ecc.errors.corrected.{span}.dram"] = ["0", ""]
         fields[f"ecc.errors.corrected.{span}.sram"] = ["0", ""]
         fields[f"ecc.errors.corrected.{span}.total"] = ["0", ""]
         fields[f"ecc.errors.uncorrected.{span}.dram"] = [str(sick["uncorrectable"]), ""]
-        fields[f"ecc.errors.uncorrected.{span}.sram"] = ["0", ""]
-        fields[f"ecc.errors.uncorrected.{span}.total"] = [str(sick["uncorrectable"]), ""]
+        fields[f"ecc.errors.uncorrected.{span}.sram"] = [str(sick["sram"]), ""]
+        fields[f"ecc.errors.uncorrected.{span}.total"] = [str(sick["uncorrectable"] + sick["sram"]), ""]
     if branch >= 570:
         fields["gpu_recovery_action"] = [sick["recovery"], ""]
     if branch >= 580:

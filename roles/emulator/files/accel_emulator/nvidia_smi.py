@@ -99,6 +99,11 @@ def _parse(argv: list[str]) -> dict | None:
                 return None
             words.pop(0)
             options["mode"] = "topology"
+        elif word == "nvlink":
+            if not words or words[0] not in ("-s", "--status"):
+                return None
+            words.pop(0)
+            options["mode"] = "nvlink"
         elif word in ("-h", "--help"):
             options["mode"] = "help"
         elif word == "--help-query-gpu":
@@ -261,4 +266,17 @@ def _topology(data: dict, _cards: list[dict], _options: dict, _now: float):
     return 0, data["topology"], ""
 
 
-_MODES = {"xml": _xml, "text": _text, "list": _list, "table": _table, "csv": _csv, "apps": _apps, "topology": _topology}
+def _nvlink(_data: dict, cards: list[dict], _options: dict, _now: float):
+    return 0, "".join(card["nvlink"] for card in cards), ""
+
+
+_MODES = {
+    "nvlink": _nvlink,
+    "xml": _xml,
+    "text": _text,
+    "list": _list,
+    "table": _table,
+    "csv": _csv,
+    "apps": _apps,
+    "topology": _topology,
+}

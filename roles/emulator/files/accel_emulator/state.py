@@ -25,8 +25,16 @@ FAULTS: dict[str, tuple[int, str]] = {
     "cards_swapped": (2, "two cards exchanged their slots"),
     "card_replaced": (1, "another card, with another serial, sits in the slot"),
     "link_downtrained": (1, "the link of the card came up with half its lanes"),
+    "ecc": (1, "an uncorrected memory error that no row can be remapped for"),
+    "remap_pending": (1, "a row of the memory waits for its remapping, which a reset brings"),
+    "xid79": (1, "the kernel log says that the card has fallen off the bus, while its tool still answers"),
+    "throttle": (1, "the server's power brake slows the card down"),
+    "process_holding": (1, "a process that the vendor tool does not list has the device node open"),
     "driver_library_mismatch": (0, "user space and kernel module of the driver do not fit"),
 }
+
+# Rendered for one vendor so far.
+OF_VENDOR = {"ecc": "nvidia", "remap_pending": "nvidia", "xid79": "nvidia", "throttle": "nvidia"}
 
 HEALTH = ("ok", "warning", "critical")
 SLOT_SCHEMES = ("card", "bridge", "none")
@@ -98,6 +106,11 @@ class Card:
     lost: bool = False
     hung: bool = False
     downtrained: bool = False
+    ecc: bool = False
+    remap_pending: bool = False
+    fallen: bool = False
+    throttled: bool = False
+    held: bool = False
 
     # What goes with the card when it is moved to another slot.
     MOVES = (
@@ -241,7 +254,7 @@ def expand(state: dict) -> Host:
     cards = _cards(state, vendor, profile, seed, complaints)
     if not complaints:
         complaints += _overlaps(cards, chosen["wiring"], profile.get("system_bus", SYSTEM_BUS))
-    faults = _faults(state, cards, complaints) if not complaints else []
+    faults = _faults(state, vendor, cards, complaints) if not complaints else []
     if complaints:
         raise StateError(complaints)
     host = Host(
@@ -429,7 +442,7 @@ def make_fault(cards: list[Card], fault: str, slot: str = "", slot_b: str = "") 
     return entry
 
 
-def _faults(state: dict, cards: list[Card], complaints: list[str]) -> list[dict]:
+def _faults(state: dict, vendor: str, cards: list[Card], complaints: list[str]) -> list[dict]:
     faults: list[dict] = []
     declared = state.get("faults") or []
     if not isinstance(declared, list) or not all(isinstance(one, dict) for one in declared):
@@ -445,12 +458,26 @@ def _faults(state: dict, cards: list[Card], complaints: list[str]) -> list[dict]
         except StateError as exc:
             complaints += [f"faults[{position}].{text}" for text in exc.complaints]
             continue
-        if entry not in faults:
+        wanted = OF_VENDOR.get(entry["fault"], vendor)
+        if wanted != vendor:
+            complaints.append(f"faults[{position}].fault: {entry['fault']} is shown on {wanted} only, this is {vendor}")
+        elif entry not in faults:
             faults.append(entry)
     # Cards are first put where they sit; what ails a slot ails the card that is there then.
     order = list(FAULTS)
     first = ("card_replaced", "cards_swapped")
     return sorted(faults, key=lambda one: (one["fault"] not in first, order.index(one["fault"])))
+
+
+# Fault -> the mark that it leaves on its card.
+_MARKS = {
+    "link_downtrained": "downtrained",
+    "ecc": "ecc",
+    "remap_pending": "remap_pending",
+    "xid79": "fallen",
+    "throttle": "throttled",
+    "process_holding": "held",
+}
 
 
 def _work_in(host: Host, fault: dict, branch: str) -> None:
@@ -470,8 +497,8 @@ def _work_in(host: Host, fault: dict, branch: str) -> None:
         card.lost = True
     elif name == "card_hung":
         card.hung = True
-    elif name == "link_downtrained":
-        card.downtrained = True
+    elif name in _MARKS:
+        setattr(card, _MARKS[name], True)
     elif name == "card_replaced":
         card.serial = make_serial(host.vendor, host.seed, card.slot, "replacement")
         card.uuid = make_uuid(host.vendor, card.pci_id, host.seed, card.slot, "replacement")

@@ -75,6 +75,15 @@ def device_nodes(host: Host) -> list[str]:
     ]
 
 
+def held_nodes(host: Host) -> list[str]:
+    """Return the device nodes below ``/dev`` that a process is to have open."""
+    names = {"nvidia": "nvidia{0}", "ascend": "davinci{0}"}
+    held = [card.index for card in host.cards if card.held]
+    if host.vendor == "amd":
+        return [f"dri/renderD{pci.RENDER + index}" for index in held]
+    return [names[host.vendor].format(index) for index in held]
+
+
 def modules(host: Host) -> dict:
     """Return the kernel modules of the vendor as ``/sys/module`` shows them."""
     if host.vendor == "nvidia":

@@ -26,6 +26,7 @@ from ansible.utils import vars as ansible_vars
 from ansible.vars.hostvars import HostVars
 from ansible.vars.manager import VariableManager
 from ansible_collections.accel.cluster.plugins.action import preflight
+from ansible_collections.accel.cluster.plugins.module_utils._accel.registry import VENDORS
 
 SOUND = Path(__file__).resolve().parents[2] / "inventories/sound"
 GROUPS = (
@@ -595,10 +596,81 @@ def test_site_name_that_is_no_directory_name(site, name, meant):
     ]
 
 
+ACME = """cluster_vendors:
+  acme:
+    pci_vendors: ["1eed"]
+    command: [acme-smi, --json]
+    format: json
+    fields: {pci_address: bdf, serial: sn}
+"""
+
+
+def test_a_declared_vendor_is_one(site):
+    add(site, ALL_FILE, ACME)
+    replace(site, NODE_FILE, "nvidia", "acme")
+    assert lines(site) == []
+    replace(site, NODE_FILE, "acme", "amce")
+    assert lines(site)[0].endswith("tenstorrent, acme; did you mean acme?")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            '["1eed"]',
+            "[1234]",
+            "cluster_vendors.acme.pci_vendors[0] is 1234; accepted: four lower-case hex digits in quotes, such as "
+            '"1002", for YAML reads some as numbers; did you mean "1234"?',
+        ),
+        (
+            "[acme-smi, --json]",
+            "acme-smi --json",
+            'cluster_vendors.acme.command is "acme-smi --json"; accepted: a list of words, the program first; no shell '
+            "reads it; did you mean ['acme-smi', '--json']?",
+        ),
+        (
+            "format: json",
+            "format: jsn",
+            'cluster_vendors.acme.format is "jsn"; accepted: json or csv; did you mean json?',
+        ),
+        (
+            '["1eed"]',
+            '["10de"]',
+            'cluster_vendors.acme.pci_vendors[0] is "10de"; accepted: an id that is not nvidia\'s, or replaces: nvidia',
+        ),
+        (
+            "  acme:",
+            "  nvidia:",
+            'a name in cluster_vendors is "nvidia"; accepted: another name; the collection knows nvidia (replaces: nvidia '
+            "reads its cards by this declaration)",
+        ),
+    ],
+)
+def test_a_vendor_that_is_declared_wrongly(site, old, new, told):
+    add(site, ALL_FILE, ACME.replace(old, new))
+    assert lines(site) == [f"{EVERYBODY} ({ALL_FILE}:5): {told}"]
+
+
+def test_all_that_is_wrong_with_a_declared_vendor_is_said_at_once(site):
+    add(site, ALL_FILE, 'cluster_vendors: {acme: {pci_vendor: ["1eed"], comand: [x], replaces: nvida}}\n')
+    told = lines(site)
+    assert [one.rpartition("; did you mean ")[2] for one in told if "did you mean" in one] == [
+        "pci_vendors?",
+        "command?",
+        "nvidia?",
+    ]
+    assert len(told) == 4
+
+
+def test_declared_vendors_hold_for_the_whole_site(site):
+    add(site, NODE_FILE, ACME)
+    assert any("one value for the whole site" in one for one in lines(site))
+
+
 def test_unknown_vendor(site):
     replace(site, NODE_FILE, "nvidia", "nvida")
     assert lines(site) == [
-        f'{NODES} ({NODE_FILE}:3): cluster_accelerator_vendor is "nvida"; accepted: one of nvidia, amd, ascend; '
+        f'{NODES} ({NODE_FILE}:3): cluster_accelerator_vendor is "nvida"; accepted: one of {", ".join(VENDORS)}; '
         "did you mean nvidia?"
     ]
 

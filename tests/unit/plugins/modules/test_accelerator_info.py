@@ -56,7 +56,20 @@ def test_options_reach_the_probe(capsys, asked):
         "timeout_seconds": 5,
         "gather": ["slots"],
         "declared_slots": {"SXM1": "0000:18:00.0"},
+        "declared_vendors": {},
     }
+
+
+def test_a_vendor_of_the_site_reaches_the_probe(capsys, asked):
+    acme = {"acme": {"pci_vendors": ["1eed"]}}
+    assert run(capsys, declared_vendors=acme)[1] == 0
+    assert asked["declared_vendors"] == acme
+
+
+def test_a_vendor_that_is_declared_wrongly_is_refused_before_a_card_is_asked(capsys, asked):
+    result, code = run(capsys, declared_vendors={"acme": {"pci_vendors": ["10de"]}})
+    assert (code, asked) == (1, {})
+    assert "declared vendor acme.pci_vendors[0]: 10de; accepted: an id that is not nvidia's" in result["msg"]
 
 
 def test_defaults(capsys, asked):
@@ -64,8 +77,9 @@ def test_defaults(capsys, asked):
     assert asked == {
         "vendors": [],
         "timeout_seconds": 60,
-        "gather": ["processes", "links", "slots", "health"],
+        "gather": ["processes", "links", "slots", "health", "kernel_log"],
         "declared_slots": {},
+        "declared_vendors": {},
     }
     keys = {field.name for field in fields(model.Observation)}
     assert keys <= set(result)

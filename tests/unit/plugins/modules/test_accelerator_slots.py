@@ -219,7 +219,9 @@ def test_without_devices_the_module_asks_the_cards(run, monkeypatch):
         "timeout_seconds": 7,
         "gather": ["slots"],
         "declared_slots": {A: "SXM1"},
+        "declared_vendors": {},
     }
+    assert "acme.pci_vendors" in run(None, declared_vendors={"acme": {}})["msg"]
     assert "timeout_seconds must be 1 or more" in run(timeout_seconds=0)["msg"]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from accel_emulator import amd_smi, npu_smi, nvidia_smi, state, views
+from accel_emulator import amd_smi, kernel_log, npu_smi, nvidia_smi, state, views
 from accel_emulator.tree import sync
 from ansible_collections.accel.cluster.plugins.module_utils._accel import probe
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Result, Runner
@@ -46,13 +46,21 @@ class Emulated(Runner):
         return _TOOLS[argv[0]](self.answers[argv[0]], list(argv[1:]), 1764500000.25)
 
     def which(self, name: str) -> str | None:
-        return f"/usr/local/bin/{name}" if name in self.answers else None
+        return f"/usr/local/bin/{name}" if name in self.answers or name == "journalctl" else None
 
     def run(self, argv: list[str], timeout_seconds: float) -> Result:
         words = list(argv)
+        if os.path.basename(words[0]) == "journalctl":
+            lines = [f"2026-11-30T01:02:03+0000 box kernel: {line}\n" for line in kernel_log.messages(self.host)]
+            return Result(words, 0, "".join(lines), "")
         self.asked.append(words)
         rc, out, err = self.smi(os.path.basename(words[0]), *words[1:])
         return Result(words, rc, out, err, hung=rc is None)
+
+    def holders(self, wanted, seconds=5.0):
+        """Return what the host's own look into /proc would: one process a node that is held."""
+        held = {f"/dev/{name}": [4711] for name in views.held_nodes(self.host)}
+        return {node: pids for node, pids in held.items() if node in wanted}, True
 
     def read(self, path: str) -> str | None:
         return super().read(self.root + path)

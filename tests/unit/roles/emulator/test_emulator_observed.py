@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import pytest
+from accel_emulator import kernel_log, state
+from ansible_collections.accel.cluster.plugins.module_utils._accel import judge
+from ansible_collections.accel.cluster.plugins.module_utils._accel.model import as_dict
 
 PROFILES = {"nvidia_h100_8": "SXM5", "amd_mi300x_8": "OAM5", "ascend_910b_8": "NPU5"}
 # Slot -> address: server models, so written down here once more.
@@ -64,9 +67,22 @@ def test_a_sick_card_says_so_and_no_other(show, profile, state) -> None:
     slot = PROFILES[profile]
     told = by_address(show(profile, cards=[{"slot": slot, "health": state}]).observe())
     sick = told.pop(ADDRESSES[slot])
-    assert sick.health.state == state
-    assert sick.health.reasons
+    # What has a check of its own is no reason of the health.
+    said = (sick.repair.state, sick.ecc.uncorrected_volatile, sick.health.state)
+    assert (
+        said
+        == {
+            ("nvidia_h100_8", "warning"): ("reset", 0, "ok"),
+            ("nvidia_h100_8", "critical"): ("replace", 4, "ok"),
+            ("amd_mi300x_8", "warning"): (sick.repair.state, 0, "warning"),
+            ("amd_mi300x_8", "critical"): (sick.repair.state, 4, "ok"),
+            ("ascend_910b_8", "warning"): ("unknown", None, "warning"),
+            ("ascend_910b_8", "critical"): ("unknown", None, "critical"),
+        }[profile, state]
+    )
+    assert bool(sick.health.reasons) == (sick.health.state != "ok")
     assert {device.health.state for device in told.values()} == {"ok"}
+    assert {device.ecc.uncorrected_volatile or 0 for device in told.values()} == {0}
 
 
 def test_a_lost_card_is_on_the_bus_and_does_not_answer(show, profile) -> None:
@@ -180,7 +196,7 @@ def test_rocm_smi_alone_answers_for_all_cards(show) -> None:
     told = shown.observe()
     assert told.count == 8
     assert {device.serial for device in told.devices} == {card.serial for card in shown.host.cards}
-    assert by_address(told)["0000:46:00.0"].health.state == "critical"
+    assert by_address(told)["0000:46:00.0"].ecc.uncorrected_volatile == 4
 
 
 def test_graphics_and_compute_devices_of_amd_lead_to_the_card(show) -> None:
@@ -202,3 +218,96 @@ def test_modules_and_kernel_files_name_the_driver(show) -> None:
     assert "GPU UUID:        GPU-11111111-2222-3333-4444-555555555555" in card
     assert "Device Minor:    6" in card
     assert show("ascend_910b_8").read("/usr/local/Ascend/driver/version.info").startswith("Version=25.2.0\n")
+
+
+# What the faults turn on SXM5 of the emulated H100 host, and nothing else anywhere.
+CONDITIONS = {
+    "ecc": {"device.ecc": ("fail", "uncorrected", None)},
+    "remap_pending": {
+        "device.memory_repair": ("fail", "reset", None),
+        "device.ecc": ("unknown", "blocked", "device.memory_repair"),
+        "device.kernel_log": ("unknown", "blocked", "device.memory_repair"),
+    },
+    "xid79": {"device.kernel_log": ("fail", "reset", None)},
+    "throttle": {"device.throttle": ("fail", "hardware", None)},
+    "process_holding": {"device.processes": ("fail", "held", None)},
+}
+
+
+def judged(observation) -> dict:
+    declared = {
+        "cluster_accelerator_vendor": "nvidia",
+        "cluster_accelerator_count": 8,
+        "cluster_accelerator_models": ["NVIDIA H100 80GB HBM3"],
+        "cluster_accelerator_memory_gib": 80,
+        "cluster_processes_allowed": False,
+    }
+    found = judge.judge_devices("box", as_dict(observation), declared)
+    return {(f["check"], f["subject"]): (f["verdict"], f["hint"].rpartition(".")[2], f["blocked_by"]) for f in found}
+
+
+@pytest.mark.parametrize("version", ["550.90.07", "570.86.15", "580.95.05", "590.48.01"])
+def test_a_healthy_host_passes_whatever_it_is_judged_by(show, version) -> None:
+    told = judged(show("nvidia_h100_8", driver_version=version).observe())
+    idle = {key: value for key, value in told.items() if value[0] != "pass"}
+    assert {(key[0], value) for key, value in idle.items()} == {("device.link_speed", ("unknown", "no_reading", None))}
+    assert told["device.ports", "SXM5"] == told["device.kernel_log", "box"] == ("pass", "ok", None)
+
+
+@pytest.mark.parametrize("fault", CONDITIONS)
+def test_a_condition_turns_exactly_its_checks(show, fault) -> None:
+    before = judged(show("nvidia_h100_8").observe())
+    after = judged(show("nvidia_h100_8", {"fault": fault, "slot": "SXM5"}).observe())
+    assert {key: after.get(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key)} == {
+        (check, "SXM5"): told for check, told in CONDITIONS[fault].items()
+    }
+
+
+def test_the_kernel_log_says_why_a_card_is_lost(show) -> None:
+    told = show("nvidia_h100_8", {"fault": "card_lost", "slot": "SXM5"}).observe()
+    assert [(event["code"], event["pci_address"], event["cause"]) for event in told.kernel_events] == [
+        ("xid 79", "0000:ba:00.0", None),
+        ("xid 154", "0000:ba:00.0", "xid 79"),
+    ]
+    # A lost card does not tell its slot either.
+    assert judged(told)["device.kernel_log", "0000:ba:00.0"] == ("unknown", "blocked", "device.count")
+
+
+@pytest.mark.parametrize("fault", ["card_lost", "card_hung"])
+def test_the_others_keep_their_links(show, fault) -> None:
+    told = by_address(show("nvidia_h100_8", {"fault": fault, "slot": "SXM5"}).observe())
+    assert len(told) == 7
+    assert {len(device.ports) for device in told.values()} == {18}
+
+
+@pytest.mark.parametrize("name", ["amd_mi300x_8", "ascend_910b_8"])
+def test_a_held_card_of_any_vendor_has_a_holder(show, name) -> None:
+    slot = PROFILES[name]
+    told = by_address(show(name, {"fault": "process_holding", "slot": slot}).observe())
+    assert [one["pid"] for one in told.pop(ADDRESSES[slot]).processes] == [4711]
+    assert not any(device.processes for device in told.values())
+
+
+@pytest.mark.parametrize("fault", ["ecc", "remap_pending", "xid79", "throttle"])
+def test_a_fault_that_a_vendor_can_not_show_is_refused(show, fault) -> None:
+    with pytest.raises(state.StateError, match=f"{fault} is shown on nvidia only, this is amd"):
+        show("amd_mi300x_8", {"fault": fault, "slot": "OAM5"})
+
+
+def test_the_journal_gets_the_kernels_lines_in_its_export_format() -> None:
+    told = kernel_log.export(["one", "two"], "m" * 32, "b" * 32, "box", 1764500000.0, 99.0).decode()
+    first, second, rest = told.split("\n\n")
+    assert rest == ""
+    assert first.splitlines() == [
+        "__REALTIME_TIMESTAMP=1764499999999999",
+        "__MONOTONIC_TIMESTAMP=98999999",
+        "_BOOT_ID=" + "b" * 32,
+        "_MACHINE_ID=" + "m" * 32,
+        "_HOSTNAME=box",
+        "_TRANSPORT=kernel",
+        "SYSLOG_FACILITY=0",
+        "SYSLOG_IDENTIFIER=kernel",
+        "PRIORITY=4",
+        "MESSAGE=one",
+    ]
+    assert second.splitlines()[0] == "__REALTIME_TIMESTAMP=1764500000000000"

@@ -28,7 +28,10 @@ PLAY = """
         name: accel.cluster.emulator
         tasks_from: "{{ entry }}"
 """
-FAULTS = "card_lost, card_hung, cards_swapped, card_replaced, link_downtrained, driver_library_mismatch"
+FAULTS = (
+    "card_lost, card_hung, cards_swapped, card_replaced, link_downtrained, ecc, remap_pending, xid79, throttle, "
+    "process_holding, driver_library_mismatch"
+)
 
 
 @pytest.fixture

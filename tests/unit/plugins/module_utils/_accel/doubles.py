@@ -25,11 +25,13 @@ class RecordedRunner:
              a finding.
     files    path -> text (or bytes); ``read`` strips as the real one does.
     tools    names that are installed; by default the programs of ``answers``.
+    held     device node -> pids that have it open; the key "incomplete" stands for processes that can't be asked.
     links    path -> path it resolves to; every other path resolves to itself.
     """
 
-    def __init__(self, answers=None, files=None, tools=None, links=None):
+    def __init__(self, answers=None, files=None, tools=None, links=None, held=None):
         """Keep the tables; ``calls`` collects what was asked, as tuples."""
+        self.held = dict(held or {})
         self.answers = dict(answers or {})
         self.files = dict(files or {})
         self.tools = {argv[0] for argv in self.answers} if tools is None else set(tools)
@@ -78,6 +80,10 @@ class RecordedRunner:
             paths.update(str(parent) for parent in PurePosixPath(path).parents)
         depth = pattern.count("/")
         return sorted(path for path in paths if path.count("/") == depth and _matches(path, pattern))
+
+    def holders(self, wanted, seconds=5.0):
+        """Return who has the nodes open, and whether all processes could be asked."""
+        return {node: list(pids) for node, pids in self.held.items() if node in wanted}, "incomplete" not in self.held
 
     def realpath(self, path):
         """Return what the path resolves to."""

@@ -25,6 +25,12 @@ DECLARED = {
     "cluster_tolerance_memory_percent": "10",
     "cluster_link_width_judged": True,
     "cluster_link_reading_max_age_hours": "168",
+    "cluster_limit_sram_uncorrected": "4",
+    "cluster_limit_ecc_corrected_volatile": "1000",
+    "cluster_margin_temperature_celsius": 5,
+    "cluster_throttles_allowed": ["idle", "application_clocks", "display", "sync_boost", "power_cap"],
+    "cluster_processes_allowed": False,
+    "cluster_kernel_event_actions": {},
     "cluster_node_type": "h100",
 }
 
@@ -57,9 +63,17 @@ def device(number: int, host: int = 1) -> dict:
         },
         "logical": [],
         "health": {"state": "ok", "reasons": []},
+        "ecc": {"corrected_volatile": 3, "uncorrected_volatile": 0, "corrected_aggregate": 8,
+                "uncorrected_aggregate": 2, "sram_uncorrected_aggregate": 0},
+        "repair": {"state": "ok", "remapped_rows": 2, "retired_pages": None},
+        "readings": {"temperature_c": 61.0, "temperature_limit_c": 87.0, "memory_temperature_c": 70.0,
+                     "power_watts": 512.0, "power_limit_watts": 700.0, "utilization_percent": 97.0,
+                     "memory_used_bytes": 64000000000, "throttles": ["power_cap"], "throttle_mask": 4},
+        "ports": [{"kind": "nvlink", "index": link, "state": "up", "speed_gbps": 212.5, "peer": None}
+                  for link in range(18)],
         "processes": [],
         "source": "nvidia-smi 570.86.15",
-    }
+    }  # fmt: skip
 
 
 def healthy(host: int = 1) -> dict:
@@ -77,6 +91,9 @@ def healthy(host: int = 1) -> dict:
         "drivers": [
             {"vendor": "nvidia", "kernel_version": "570.86.15", "library_version": "570.86.15", "loaded": True}
         ],
+        "kernel_log": {"state": "ok", "source": "journalctl -k -b", "reason": None},
+        "kernel_events": [],
+        "holders_complete": True,
         "errors": [],
     }  # fmt: skip
 
@@ -108,6 +125,13 @@ def card_hung(observation: dict, number: int = 3) -> dict:
     changed = silence(observation, number, "hung", link=True)
     changed["tools"][0].update(state="hung", rc=None, excerpt="")
     return changed
+
+
+def event(code: str, message: str = "", number: int | None = 6, **more) -> dict:
+    """Return a kernel event of a card, of none for None."""
+    address = None if number is None else ADDRESSES[number]
+    return {"at": "2026-11-30T11:58:00+00:00", "vendor": "nvidia", "code": code, "pid": None, "count": 1, "cause": None,
+            "pci_address": address, "message": message or code, **more}  # fmt: skip
 
 
 def driver_library_mismatch(observation: dict) -> dict:

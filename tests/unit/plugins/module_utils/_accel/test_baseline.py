@@ -102,6 +102,11 @@ def test_limits_are_read_in_the_units_of_their_names() -> None:
     assert baseline.parse_limits("") == {}
 
 
+@pytest.mark.parametrize("value", ["", "  ", "\u00b2", "9" * 5000, "-1", "NaN"])
+def test_a_damaged_limit_is_none(value: str) -> None:
+    assert baseline.parse_limits(f"Max open files{value}\nMax locked memory  64  64  bytes") == {"memlock_kib": 0}
+
+
 def test_tracking_line() -> None:
     assert baseline.parse_tracking(TRACKING) == {
         "reference": "10.99.10.2",

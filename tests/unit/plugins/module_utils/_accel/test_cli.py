@@ -5,14 +5,20 @@
 
 from __future__ import annotations
 
+import compileall
 import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import observations as seen
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import cli
-from doubles import RecordedRunner
-from test_probe import document
-from test_probe_judged import card
+from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge
+from doubles import HANG, RecordedRunner
+from test_probe import LINKS, document
+from test_probe_judged import HEALTHY, JOURNAL, card
 
 BUS = "/sys/bus/pci/devices/"
 CARD = {"vendor": "0x10de", "device": "0x2330", "class": "0x030200", "numa_node": "0"}
@@ -95,6 +101,27 @@ def test_devices_needs_no_declaration(capsys) -> None:
     assert json.loads(capsys.readouterr().out)["bus_count"] == 1
 
 
+def test_a_vendor_of_the_site_is_known_to_the_node(tmp_path, capsys) -> None:
+    acme = {
+        "pci_vendors": ["1eed"],
+        "command": ["acme-smi", "--csv"],
+        "format": "csv",
+        "fields": {"pci_address": "bus", "serial": "sn"},
+    }
+    host = runner("0000:18:00.0")
+    host.files.update({f"{BUS}0000:18:00.0/vendor": "0x1eed"})
+    host.tools, host.answers = {"acme-smi"}, {("acme-smi", "--csv"): (0, "bus,sn\n18:00.0,A1\n", "")}
+    assert cli.main(["devices", "--node-file", node_file(tmp_path, cluster_vendors={"acme": acme})], host) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == [
+        "-",
+        "0000:18:00.0",
+        "acme",
+        "1eed:2330",
+        "A1",
+        "unknown",
+    ]
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"host": "gpu-01"}'])
 def test_check_names_a_bad_node_file(tmp_path, capsys, text: str) -> None:
     path = tmp_path / "node.json"
@@ -149,7 +176,7 @@ def test_bad_readings_are_named_not_overwritten_and_hide_no_finding(tmp_path, ca
 
 def told_of(cause: str, subject: str, **more: object) -> dict:
     """Return a finding as ``check`` shows it."""
-    return cli.judge.finding(cause, "gpu-01", subject, card=subject, **more)
+    return judge.finding(cause, "gpu-01", subject, card=subject, **more)
 
 
 def test_each_hint_is_told_once_behind_all_that_it_is_about() -> None:
@@ -201,7 +228,7 @@ def test_a_card_that_does_not_answer_is_shown_in_its_slot_with_its_serial() -> N
 @pytest.mark.parametrize(("severity", "verdict", "status"), [("critical", "fail", 2), ("warning", "fail", 3)])
 def test_readings_that_can_not_be_used_are_no_pass(tmp_path, monkeypatch, severity, verdict, status) -> None:
     judged = [finding("pass"), finding(verdict, severity)]
-    monkeypatch.setattr(cli.judge, "judge_devices", lambda *_args, **_more: judged)
+    monkeypatch.setattr(judge, "judge_devices", lambda *_args, **_more: judged)
     (tmp_path / "links.json").write_text("")
     assert cli.main(["check", "--json", "--node-file", node_file(tmp_path)], runner()) == status
 
@@ -218,6 +245,7 @@ def test_readings_that_can_not_be_used_are_no_pass(tmp_path, monkeypatch, severi
         {"declared": {"cluster_query_timeout_seconds": "nan"}},
         {"declared": {"cluster_query_timeout_seconds": -1}},
         {"declared": {"cluster_accelerator_slots": "SXM1"}},
+        {"declared": {"cluster_vendors": ["acme"]}},
     ],
 )
 @pytest.mark.parametrize("command", ["check", "devices", "slots"])
@@ -290,8 +318,8 @@ def one_card_answers(address: str) -> RecordedRunner:
     host.files.update({"/sys/module/nvidia/version": "570.86.15"})
     host.files.update({f"{BUS}{address}/{name}_link_width": "16" for name in ("current", "max")})
     host.files.update({f"{BUS}{address}/{name}_link_speed": "32.0 GT/s PCIe" for name in ("current", "max")})
-    host.answers = {("nvidia-smi", "-q", "-x"): (0, document(card(address)), "")}
-    host.tools = {"nvidia-smi"}
+    host.answers = {("nvidia-smi", "-q", "-x"): (0, document(card(address)), ""), LINKS: HEALTHY[LINKS], **JOURNAL}
+    host.tools = {"nvidia-smi", "journalctl"}
     return host
 
 
@@ -310,7 +338,7 @@ def test_check_prints_what_could_not_be_read(tmp_path, capsys, damage, words) ->
     assert cli.main(["check", "--node-file", path], one_card_answers("0000:18:00.0")) == 0
     out = capsys.readouterr().out
     assert "warning device.observation  gpu-01: " in out and words in out
-    assert out.splitlines()[-1].startswith("2 not_applicable") and "1 warning" in out.splitlines()[-1]
+    assert out.splitlines()[-1].endswith(" pass, 1 warning")
 
 
 def test_check_prints_that_the_declared_slot_map_is_wrong(tmp_path, capsys) -> None:
@@ -330,3 +358,124 @@ def test_what_breaks_is_unknown_not_a_warning(tmp_path, capsys, monkeypatch) -> 
     monkeypatch.setattr(cli.sys, "stdout", Full())
     assert cli.main(["devices", "--node-file", node_file(tmp_path)], runner("0000:18:00.0")) == 3
     assert "accelctl: OSError: [Errno 28] No space left on device" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------- health, metrics, explain
+
+
+def full(verdict, severity="critical", check="device.count", **more):
+    """Return as much of a finding as the line of health shows."""
+    told = {"check": check, "subject": "gpu-01", "message": "7 of 8 cards\nanswer", "blocked_by": None}
+    return {**finding(verdict, severity), **told, **more}
+
+
+FEWER = "device.count gpu-01: 7 of 8 cards answer"
+
+
+@pytest.mark.parametrize(
+    ("findings", "line"),
+    [
+        ([full("pass"), full("not_applicable")], "OK 1 of 2 findings pass"),
+        ([full("pass"), full("fail")], f"CRITICAL {FEWER}"),
+        ([full("fail", "warning", "a.b"), full("fail"), full("fail")], f"CRITICAL {FEWER} (+1 more)"),
+        ([full("fail", "warning", "a.b")], "WARNING a.b gpu-01: 7 of 8 cards answer"),
+        ([full("unknown", check="a.b", blocked_by="c"), full("unknown")], f"UNKNOWN {FEWER} (+1 more)"),
+        ([], "UNKNOWN 0 of 0 findings pass"),
+    ],
+)  # fmt: skip
+def test_health_is_one_line(findings, line):
+    assert cli.health_line(cli.exit_status(findings), findings) == line
+
+
+def test_health_is_one_short_line_whatever_a_tool_said():
+    findings = [full("fail", message="x\r\n\t" * 900), full("fail")]
+    line = cli.health_line(2, findings)
+    assert len(line) <= cli.LINE and "\n" not in line and line.endswith("... (+1 more)")
+
+
+def test_health_judges_as_check_does(tmp_path, capsys):
+    path = node_file(tmp_path)
+    status = cli.main(["check", "--node-file", path], runner("0000:18:00.0"))
+    capsys.readouterr()
+    assert cli.main(["health", "--node-file", path], runner("0000:18:00.0")) == status == 2
+    out = capsys.readouterr().out
+    assert out.startswith("CRITICAL device.driver gpu-01: ") and out.count("\n") == 1
+    assert cli.main(["health", "--node-file", path, "--language", "zh"], runner("0000:18:00.0")) == 2
+    assert "驱动" in capsys.readouterr().out
+
+
+def test_health_without_a_declaration_is_unknown(capsys):
+    assert cli.main(["health", "--node-file", "/nonexistent"], runner()) == 3
+    assert capsys.readouterr().out.startswith("UNKNOWN /nonexistent: ")
+
+
+def test_commands_get_a_share_of_the_limit(tmp_path):
+    class Asked(RecordedRunner):
+        def run(self, argv, timeout_seconds):
+            self.timeouts.append(timeout_seconds)
+            return super().run(argv, timeout_seconds)
+
+    files = {f"{BUS}0000:18:00.0/{name}": text for name, text in CARD.items()}
+    for words, most in ((["--limit", "10"], 4), ([], 20), (["--timeout", "3"], 3)):
+        host = Asked({("nvidia-smi", "-q", "-x"): HANG, ("nvidia-smi", "-q", "-x", "-i", "0000:18:00.0"): HANG}, files)
+        assert cli.main(["health", "--node-file", node_file(tmp_path), *words], host) in (2, 3)
+        assert max(host.timeouts) == most
+
+
+def test_metrics_of_a_silent_host_are_told_and_are_no_error(tmp_path, capsys):
+    assert cli.main(["metrics", "--node-file", node_file(tmp_path)], runner("0000:18:00.0")) == 0
+    out = capsys.readouterr().out
+    for line in ("accel_cards_declared 2", "accel_cards_on_bus 1", "accel_node_health 2"):
+        assert line in out.splitlines()
+    assert cli.main(["metrics", "--node-file", "/nonexistent"], runner()) == 0
+    assert "accel_node_health 3" in capsys.readouterr().out
+
+
+def test_explain_speaks_the_language_of_the_site(tmp_path, capsys):
+    path = node_file(tmp_path)
+    assert cli.main(["explain", "device.count", "--node-file", path], runner()) == 0
+    assert "Number of cards" in capsys.readouterr().out
+    assert cli.main(["explain", "device.count", "--node-file", path, "--language", "zh"], runner()) == 0
+    assert "加速卡数量" in capsys.readouterr().out
+    assert cli.main(["explain", "device.cuont", "--node-file", "/nonexistent"], runner()) == 3
+    out, err = capsys.readouterr()
+    assert not out and "did you mean device.count" in err
+
+
+@pytest.mark.parametrize("words", [["explain"], ["locate"], ["check", "device.count"], ["health", "--limit", "0"]])
+def test_what_a_command_takes_is_checked(capsys, words):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words, runner())
+    assert ended.value.code == 3
+
+
+# ------------------------------------------------------------------------------------------------------ the program
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory) -> list[str]:
+    """Return the command line of accelctl as a node has it: compiled, isolated."""
+    home = tmp_path_factory.mktemp("accel")
+    package = Path(cli.__file__).parent
+    shutil.copytree(package, home / "_accel", ignore=shutil.ignore_patterns("__pycache__"))
+    (home / "__main__.py").write_text("from _accel.cli import main\n\nraise SystemExit(main())\n")
+    compileall.compile_dir(home, quiet=2)
+    return [sys.executable, "-I", str(home)]
+
+
+def test_explaining_loads_neither_vendors_nor_probes(program):
+    argv = [program[0], "-X", "importtime", *program[1:], "explain", "device.count", "--node-file", "/nonexistent"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "_accel.hints" in loaded
+    for name in ("_accel.probe", "_accel.judge", "_accel.vendors.nvidia", "xml.etree.ElementTree", "difflib"):
+        assert name not in loaded
+
+
+def test_a_read_that_hangs_ends_health_at_its_limit(program, tmp_path):
+    """A named pipe that nobody writes to is a file whose read does not come back."""
+    os.mkfifo(tmp_path / "slots.json")
+    argv = [*program, "health", "--limit", "0.1", "--node-file", node_file(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 3
+    assert done.stdout == "UNKNOWN accelctl health: no answer within 0.1 s\n"

@@ -13,7 +13,32 @@ import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import hints, judge, slots
 from observations import ADDRESSES, DECLARED, NOW, SLOTS
 
-CARD_CHECKS = ("device.model", "device.memory", "device.health", "device.link_width", "device.link_speed")
+# What only a card that answers tells, whatever the bus shows.
+CONDITIONS = (
+    "device.memory_repair",
+    "device.ecc",
+    "device.health",
+    "device.temperature",
+    "device.throttle",
+    "device.ports",
+    "device.kernel_log",
+    "device.processes",
+)
+TOLD_BY_THE_CARD = ("device.model", "device.memory", *CONDITIONS)
+CARD_CHECKS = (*TOLD_BY_THE_CARD, "device.link_width", "device.link_speed")
+
+
+THROTTLES = "cluster_throttles_allowed"
+
+
+def links(down=(), slow=()):
+    """Return the 18 links of a card, some down, some with half their lanes."""
+    ports = copy.deepcopy(seen.device(6)["ports"])
+    for number in down:
+        ports[number].update(state="down", speed_gbps=None)
+    for number in slow:
+        ports[number].update(speed_gbps=106.25)
+    return ports
 
 
 def devices(observation, declared=None, **more):
@@ -64,8 +89,9 @@ BLOCKED_BY_DRIVER = ("unknown", "blocked", "device.driver")
 def test_a_healthy_host_passes_every_check():
     findings = devices(seen.healthy())
     assert {f["verdict"] for f in findings} == {"pass"}
-    # 3 of the host and 5 of each card.
-    assert len(findings) == 3 + 8 * 5
+    # Driver, query, count and the log of the host, and 12 of each card.
+    assert len(findings) == 4 + 8 * 12
+    assert {f["check"] for f in findings if f["subject"] == "SXM5"} == set(CARD_CHECKS)
     assert judge.verdict(findings) == "pass"
     assert one(findings, "device.count")["expected"] == 8
     assert not any(f["evidence"] for f in findings)
@@ -162,7 +188,7 @@ def test_driver_library_mismatch(listed_as):
         ("device.count", "gpu-01"): BLOCKED_BY_DRIVER,
     }
     for slot in SLOTS:
-        expected.update({(c, slot): BLOCKED_BY_DRIVER for c in ("device.model", "device.memory", "device.health")})
+        expected.update({(c, slot): BLOCKED_BY_DRIVER for c in TOLD_BY_THE_CARD})
     assert turned(devices(seen.healthy()), found) == expected
     driver = one(found, "device.driver")
     assert (driver["expected"], driver["observed"]) == ("570.86.15", "570.124")
@@ -524,6 +550,43 @@ CAUSES_OF_A_CARD = [
     (("index", 6), {"cluster_accelerator_link_speed_gts": "64"}, "device.link_speed.below_declared", "critical", 64.0,
      32.0),
     (("index", 6), {"cluster_accelerator_link_speed_gts": "fast"}, "device.link_speed.unknown", "warning", 32.0, 32.0),
+    (("repair.state", "reset"), {}, "device.memory_repair.reset", "critical", None, "reset"),
+    (("repair.state", "replace"), {}, "device.memory_repair.replace", "critical", None, "replace"),
+    (("ecc.sram_uncorrected_aggregate", 5), {}, "device.memory_repair.replace", "critical", 4.0, 5),
+    (("ecc.sram_uncorrected_aggregate", 4), {"cluster_limit_sram_uncorrected": 3}, "device.memory_repair.replace",
+     "critical", 3.0, 4),
+    (("ecc.sram_uncorrected_aggregate", 4), {"cluster_limit_sram_uncorrected": "few"}, "device.memory_repair.unknown",
+     "warning", None, "ok"),
+    (("repair.state", "unknown"), {}, "device.memory_repair.unknown", "warning", None, None),
+    (("repair", None), {}, "device.memory_repair.unknown", "warning", None, None),
+    (("ecc.uncorrected_volatile", 2), {}, "device.ecc.uncorrected", "critical", 0, 2),
+    (("ecc.uncorrected_volatile", None), {}, "device.ecc.unknown", "warning", None, None),
+    (("ecc", None), {}, "device.ecc.unknown", "warning", None, None),
+    (("ecc.corrected_volatile", 1001), {}, "device.ecc.corrected", "warning", 1000.0, 1001),
+    (("ecc.corrected_volatile", 1), {"cluster_limit_ecc_corrected_volatile": 0}, "device.ecc.corrected", "warning",
+     0.0, 1),
+    (("ecc.corrected_volatile", 1), {"cluster_limit_ecc_corrected_volatile": -1}, "device.ecc.unknown", "warning",
+     None, 1),
+    (("readings.temperature_c", 82.0), {}, "device.temperature.hot", "warning", 87.0, 82.0),
+    (("readings.temperature_c", 95.0), {}, "device.temperature.hot", "warning", 87.0, 95.0),
+    (("readings.temperature_c", None), {}, "device.temperature.unknown", "warning", None, None),
+    (("readings.temperature_limit_c", None), {}, "device.temperature.unknown", "warning", None, 61.0),
+    (("index", 6), {"cluster_margin_temperature_celsius": "nan"}, "device.temperature.unknown", "warning", None, 61.0),
+    (("readings.throttles", ["hardware"]), {}, "device.throttle.hardware", "critical", DECLARED[THROTTLES], "hardware"),
+    (("readings.throttles", ["idle", "power_brake"]), {}, "device.throttle.hardware", "critical", DECLARED[THROTTLES],
+     "power_brake"),
+    (("readings.throttles", ["thermal"]), {}, "device.throttle.slowed", "warning", DECLARED[THROTTLES], "thermal"),
+    (("readings.throttles", ["power_cap"]), {THROTTLES: ["idle"]}, "device.throttle.slowed", "warning", ["idle"],
+     "power_cap"),
+    (("readings.throttles", None), {}, "device.throttle.unknown", "warning", None, None),
+    (("readings.throttles", ["idle"]), {THROTTLES: ["sleep"]}, "device.throttle.unknown", "warning", None, ["idle"]),
+    (("ports", links(down=[3])), {}, "device.ports.down", "critical", 18, 17),
+    (("ports", links(down=range(18))), {}, "device.ports.down", "critical", 18, 0),
+    (("ports", links(slow=[3])), {}, "device.ports.slow", "critical", 212.5, 18),
+    (("ports", links()[:17]), {}, "device.ports.fewer", "critical", 18, 17),
+    (("ports", []), {}, "device.ports.unknown", "warning", 18, None),
+    (("processes", [{"pid": 4711, "name": "python3", "memory_bytes": None, "source": "open"}]), {},
+     "device.processes.held", "critical", 0, 1),
 ]  # fmt: skip
 
 
@@ -605,7 +668,7 @@ def test_what_a_card_lacks_is_no_pass(key):
         "memory_bytes": {"device.memory"},
         "health": {"device.health"},
         "link": {"device.link_width", "device.link_speed"},
-        "source": {"device.model", "device.memory", "device.health", "device.link_speed"},
+        "source": {*TOLD_BY_THE_CARD, "device.link_speed"},
     }[key]
     assert {check for check, verdict in told.items() if verdict != "pass"} == lacking
     assert {told[check] for check in lacking} == {"unknown"}
@@ -757,7 +820,10 @@ def test_a_vendor_that_is_no_vendor_is_unknown(vendor):
     assert turned(devices(seen.healthy()), found) == {
         ("device.model", slot): ("unknown", "unknown", None) for slot in SLOTS
     }
-    assert f"cluster_accelerator_vendor is {vendor!r}, none of nvidia, amd, ascend" in found[3]["message"]
+    assert (
+        f"cluster_accelerator_vendor is {vendor!r}, none of nvidia, amd, ascend"
+        in one(found, "device.model", "SXM1")["message"]
+    )
 
 
 @pytest.mark.parametrize("vendor", ["NVIDIA", " nvidia "])
@@ -768,6 +834,25 @@ def test_a_vendor_in_another_spelling_is_the_vendor(vendor):
 @pytest.mark.parametrize("vendor", ["", None])
 def test_where_no_vendor_is_declared_none_is_judged(vendor):
     assert turned(devices(seen.healthy()), devices(seen.healthy(), {"cluster_accelerator_vendor": vendor})) == {}
+
+
+def test_what_the_kernel_said_of_a_lost_card_hides_no_evidence():
+    observation = seen.card_lost(seen.healthy())
+    observation["errors"] = [f"nvidia-smi -q -x: {observation['tools'][0]['excerpt']}"]
+    observation["kernel_events"] = [seen.event("xid 79")]
+    found = devices(observation)
+    (lost,) = [one for one in found if one["hint"] == "device.count.lost"]
+    assert len(lost["evidence"]) == 2
+    assert not [one for one in found if one["check"] == "device.observation"]
+
+
+def test_a_vendor_that_the_site_declares_is_one():
+    observation = seen.healthy()
+    for card in observation["devices"]:
+        card["vendor"] = "acme"
+    declared = {"cluster_accelerator_vendor": "acme", "cluster_vendors": {"acme": {"pci_vendors": ["1eed"]}}}
+    models = [one for one in devices(observation, declared) if one["check"] == "device.model"]
+    assert [one["verdict"] for one in models] == ["pass"] * 8
 
 
 def test_a_card_that_tells_no_vendor_is_not_taken_for_the_declared_one():
@@ -1272,6 +1357,14 @@ def test_verdict(findings, verdict):
     assert judge.verdict({"verdict": v, "severity": s} for v, s in findings) == verdict
 
 
+def pcie_only(**values):
+    """Return a host whose cards are PCIe boards that repair no memory."""
+    observation = seen.healthy()
+    for card in observation["devices"]:
+        card.update(model="NVIDIA L40S", repair={"state": "not_supported"}, ecc={}, **values)
+    return observation
+
+
 def everything(language):
     """Return findings of every cause that this file has a fault for."""
     moved = without(6)
@@ -1300,6 +1393,13 @@ def everything(language):
         seen.replaced(seen.healthy(), 6),
         altered("firmware_version", "1"),
         altered("pci_address", "somewhere"),
+        altered("ecc", {"corrected_volatile": 0, "uncorrected_volatile": 3}),
+        {**seen.healthy(), "holders_complete": False},
+        {**seen.healthy(), "kernel_log": {"state": "unknown", "reason": "no journal"}},
+        {**seen.healthy(), "kernel_log": {"state": "shared"}},
+        *({**seen.healthy(), "kernel_events": [seen.event(code)]} for code in ("xid 32", "xid 62", "xid 64", "xid 13")),
+        pcie_only(ports=[]),
+        pcie_only(ports=links(down=range(18))),
         {**seen.healthy(), "bus_count": None},
         {**seen.healthy(), "bus_count": 7},
         {**seen.card_lost(seen.healthy()), "bus_count": None, "count": None},
@@ -1310,6 +1410,7 @@ def everything(language):
         found += slot_findings(observation, language=language)
     for field, declared in (case[:2] for case in CAUSES_OF_A_CARD):
         found += devices(altered(*field), declared, language=language)
+    found += devices(seen.healthy(), {"cluster_processes_allowed": "yes"}, language=language)
     found += devices(seen.driver_library_mismatch(seen.healthy()), AMD, language=language)
     for error in ([DAMAGED], [BOGUS]):
         found += devices({**seen.healthy(), "errors": error}, language=language)

@@ -257,3 +257,11 @@ def test_kernel_lines_of_other_kernels_and_damage():
     assert sorted(lines) == ["0000:01:00.0", "10000:02:00.0"]
     assert (lines["0000:01:00.0"]["speed_gts"], lines["0000:01:00.0"]["width"]) == (8.0, 8)
     assert lines["10000:02:00.0"]["capable_width"] is None
+
+
+def test_a_bandwidth_that_is_no_number_is_no_line():
+    line = "pci 0000:03:00.0: {} Gb/s available PCIe bandwidth, limited by 2.5 GT/s PCIe x1 link at 0000:00:02.0"
+    assert pci.parse_bandwidth_lines(line.format("2.0"))
+    assert pci.parse_bandwidth_lines(line.format("..")) == {}
+    told = pci.parse_bandwidth_lines(line.format("2.0") + " (capable of .. Gb/s with 8 GT/s x16 link)")
+    assert told["0000:03:00.0"]["capable_gbps"] is None

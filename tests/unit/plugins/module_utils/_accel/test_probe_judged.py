@@ -9,10 +9,10 @@ Three cards in sockets that only the vendor's tool can name (SXM3, SXM1, SXM2); 
 from __future__ import annotations
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import conclude, judge, probe, slots
+from ansible_collections.accel.cluster.plugins.module_utils._accel import conclude, judge, kernel_log, probe, slots
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import as_dict
 from doubles import HANG
-from test_probe import ALL, HostRunner, document
+from test_probe import ALL, LINKS, HostRunner, document
 from trees import END, FULL, Tree, slot_structure
 
 NOW = "2026-11-30T12:00:00Z"
@@ -25,7 +25,19 @@ DECLARED = {
     "cluster_accelerator_memory_gib": 80,
 }
 LOST = "Unable to determine the device handle for GPU 0000:2A:00.0: Unknown Error\n"
-OF_A_CARD = ("device.model", "device.memory", "device.slot", "device.health")
+OF_A_CARD = (
+    "device.model",
+    "device.memory",
+    "device.slot",
+    "device.memory_repair",
+    "device.ecc",
+    "device.health",
+    "device.temperature",
+    "device.throttle",
+    "device.ports",
+    "device.kernel_log",
+)
+JOURNAL = {kernel_log.COMMAND: (0, "2026-11-30T11:00:00+0000 gpu-01 kernel: Linux version 6.1.0-28-amd64\n", "")}
 
 
 def card(address, serial=None):
@@ -35,11 +47,24 @@ def card(address, serial=None):
         f"<serial>{serial or f'16504230{module:05}'}</serial><uuid>GPU-{serial or module}-0001</uuid>"
         f"<gpu_module_id>{module}</gpu_module_id><gpu_recovery_action>None</gpu_recovery_action>"
         "<fb_memory_usage><total>81559 MiB</total></fb_memory_usage>"
+        "<remapped_rows><remapped_row_pending>No</remapped_row_pending></remapped_rows>"
+        "<ecc_errors><volatile><dram_uncorrectable>0</dram_uncorrectable></volatile></ecc_errors>"
+        "<temperature><gpu_temp>40 C</gpu_temp><gpu_temp_slow_threshold>85 C</gpu_temp_slow_threshold></temperature>"
+        "<clocks_event_reasons><clocks_event_reason_gpu_idle>Active</clocks_event_reason_gpu_idle>"
+        "</clocks_event_reasons>"
         "<performance_state>P0</performance_state><utilization><gpu_util>90 %</gpu_util></utilization></gpu>"
     )
 
 
-HEALTHY = {ALL: (0, document(*(card(address) for address in CARDS)), "")}
+def links(*addresses):
+    return "".join(
+        f"GPU {CARDS[address]}: NVIDIA H100 80GB HBM3 (UUID: GPU-{CARDS[address]}-0001)\n\t Link 0: 26.562 GB/s\n"
+        for address in addresses
+    )
+
+
+ALONE = {(*LINKS, "-i", address): (0, links(address), "") for address in CARDS}
+HEALTHY = {LINKS: (0, links(*CARDS), ""), ALL: (0, document(*(card(address) for address in CARDS)), "")}
 
 
 @pytest.fixture
@@ -77,6 +102,8 @@ def verified(tree, answers, files=None, tools=None):
 
 
 def observed(tree, answers, files, tools=None, **more):
+    answers = {**ALONE, LINKS: HEALTHY[LINKS], **JOURNAL, **answers}
+    tools = None if tools is None else {*tools, "journalctl"}
     runner = HostRunner(tree, answers, files, tools)
     table = str(tree.home / "DMI")
     return as_dict(probe.observe(runner, root=str(tree.root), dmi_path=table, timeout_seconds=7, **more))
@@ -93,6 +120,8 @@ def of(slot, *checks, by):
 
 def test_all_is_well(bus):
     state = verified(bus, HEALTHY)[0]
+    processes = {key: state.pop(key) for key in list(state) if key[0] == "device.processes"}
+    assert set(processes.values()) == {("not_applicable", "allowed", None)} and len(processes) == 3
     assert set(state.values()) == {("pass", "ok", None)}
     assert {subject for check, subject in state} == {"gpu-01", "SXM1", "SXM2", "SXM3"}
 
@@ -215,7 +244,7 @@ def test_a_slot_table_that_lies_is_no_warning(bus):
     observation = observed(bus, HEALTHY, LOADED)
     assert observation["errors"] == ["slot table unusable: same address for every slot"]
     found = judge.judge_devices("gpu-01", observation, DECLARED, now=NOW)
-    assert {f["verdict"] for f in found} == {"pass"}
+    assert {f["verdict"] for f in found} == {"pass", "not_applicable"}
     assert "device.observation.ok" in {f["hint"] for f in found}
 
 
@@ -227,7 +256,8 @@ def test_swapped_replaced_and_narrow(bus):
         ("device.slot", "SXM1"): ("fail", "swapped", None),
         ("device.slot", "SXM3"): ("fail", "swapped", None),
     }
-    replaced = {ALL: (0, document(card(one), card(two, "1659999000009"), card(three)), "")}
+    other = links(*CARDS).replace("GPU-1-0001", "GPU-1659999000009-0001")
+    replaced = {ALL: (0, document(card(one), card(two, "1659999000009"), card(three)), ""), LINKS: (0, other, "")}
     assert turned(bus, replaced) == {("device.slot", "SXM1"): ("fail", "replaced", None)}
     before = verified(bus, HEALTHY)[0]
     (bus.root / "devices/0000:3a:00.0/current_link_width").write_text("8\n")

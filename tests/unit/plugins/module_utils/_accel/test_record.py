@@ -127,6 +127,9 @@ def refused(path):
         ('"serial"', '"present": "no", "serial"', " line 9 column 20: 'present' must be true or false"),
         ("[]", "[7]", " line 18 column 16: a card must be an object, this is a number"),
         ('"1650423000123"', "NaN", " line 9 column 19: NaN is no JSON number"),
+        ('"1650423000123"', "1e999", " line 9 column 19: 1e999 is too large for a number"),
+        ('"1650423000123"', '"\\ud800"', ' line 9 column 19: "\\ud800" holds half a character'),
+        ('"SXM1": [', '"\\udc00": [], "SXM1": [', ' line 6 column 5: the key "\\udc00" holds half a character'),
         ('  "tool"', '<<<<<<< HEAD\n  "tool"', " line 14 column 1: not valid JSON"),
     ],
 )
@@ -254,6 +257,10 @@ def test_a_history_line_that_is_no_event_is_named(tmp_path):
     path = tmp_path / "history.jsonl"
     path.write_text('{"event": "new"}\n\n7\n')
     with pytest.raises(record.RecordError, match=r"history.jsonl line 3: an event is an object, this is a number"):
+        record.read_history(str(path))
+
+    path.write_text("[" * 100000)
+    with pytest.raises(record.RecordError, match=r"history.jsonl line 1: not valid JSON"):
         record.read_history(str(path))
 
 

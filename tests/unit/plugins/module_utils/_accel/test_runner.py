@@ -11,7 +11,7 @@ import time
 
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import runner
-from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Runner
+from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import BoundedRunner, Runner
 
 
 def python(code):
@@ -133,3 +133,22 @@ def test_files(tmp_path):
 def test_what_can_not_be_read_is_none(tmp_path, path):
     assert Runner().read(str(tmp_path / path)) is None
     assert Runner().read_bytes(str(tmp_path / path)) is None
+
+
+def test_a_value_is_written_into_a_file_that_is_there(tmp_path):
+    path = tmp_path / "attention"
+    path.write_text("0\n")
+    assert Runner().write(str(path), "1") is None
+    assert Runner().read(str(path)) == "1"
+    assert Runner().write(str(tmp_path / "missing"), "1") == "No such file or directory"
+    assert Runner().write(str(tmp_path), "1")
+    assert not (tmp_path / "missing").exists()
+
+
+def test_commands_share_one_limit():
+    bounded = BoundedRunner(0.5)
+    assert bounded.run(["true"], 60).rc == 0
+    assert bounded.run(["sleep", "30"], 60).hung
+    late = bounded.run(["true"], 60)
+    assert (late.hung, late.rc) == (True, None)
+    assert BoundedRunner(60).run(["sleep", "30"], 0.1).hung

@@ -116,3 +116,25 @@ def test_whole_numbers():
     assert text.whole_number(3) == 3
     for other in (None, "", "-1", "1.5", "1 W"):
         assert text.whole_number(other) is None
+
+
+def test_half_a_character_is_replaced():
+    assert (
+        text.whole_characters(r'{"a": "x\ud800y", "b": "\uDFFF \u00e9 \\ud"}')
+        == r'{"a": "x\ufffdy", "b": "\ufffd \u00e9 \\ud"}'
+    )
+    assert text.whole_characters("\\u12") == "\\u12"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("  Bus Id   : 0000:18:00.0 ", ("Bus Id", "0000:18:00.0")),
+        ("PCI", ("PCI", None)),
+        (" : x", ("", "x")),
+        ("a:", ("a", "")),
+        (" " * 500_000 + "a" + " " * 500_000, ("a", None)),
+    ],
+)
+def test_name_and_value(line, told):
+    assert text.name_and_value(line) == told

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device
+from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device, Readings
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.ascend import (
     Ascend,
@@ -348,6 +349,7 @@ def test_healthy_host():
         memory_bytes=65536 * MIB,
         link=first.link,
         health=first.health,
+        readings=Readings(temperature_c=40.0, power_watts=95.0, utilization_percent=71.0, memory_used_bytes=3310 * MIB),
         processes=[
             {"pid": 81230, "name": "python3.11", "memory_bytes": 51200 * MIB},
             {"pid": 81231, "name": "train|worker", "memory_bytes": 512 * MIB},
@@ -644,3 +646,24 @@ def test_table_that_was_cut_off_is_unreadable(name):
         assert (answer.count, answer.devices, answer.tools[0].state) == (None, [], "unreadable"), end
         checked += 1
     assert checked > len(whole) // 45
+
+
+@pytest.mark.parametrize("reader", [read_fields, read_health, read_list, read_map, read_memory, read_table])
+@pytest.mark.parametrize("filler", [" ", "\n", "\t\n", "a", "1", "1 ", "A:", "| ", "Health ", "NPU ID ", "+-"])
+def test_a_long_run_of_one_sign_is_read_at_once(reader, filler):
+    started = time.process_time()
+    long = filler * (100_000 // len(filler))
+    for before in ("", "\tHealth", "\tNPU ID :", own("info_24.1_8x910B3.txt")[:700]):
+        reader(before + long)
+    assert time.process_time() - started < 2
+
+
+def test_a_damaged_number_of_chips_is_one():
+    told = answers(info="a new layout\n")
+    for npu in range(8):
+        sick = board(npu).replace("Chip Count                     : 1", f"Chip Count                     : {'9' * 20}")
+        assert sick != board(npu)
+        told["npu-smi", "info", "-t", "board", "-i", str(npu)] = (0, sick, "")
+    answer, _unused = ask(told)
+    assert answer.count == 8
+    assert all(not device.logical for device in answer.devices)

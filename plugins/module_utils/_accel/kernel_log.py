@@ -1,0 +1,376 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""The kernel log of this boot: what it says of accelerators, what each code asks for, what follows from what.
+
+``parse`` is pure. Lines may come from ``journalctl -k -b`` (short-iso, short, json), ``dmesg`` (with or without
+``-T``) or ``/dev/kmsg``. Only the last boot in them counts: old lines keep a repaired node drained for ever.
+
+An event is ``{"at", "vendor", "code", "pci_address", "pid", "message", "count", "cause"}``. ``code`` is a word and a
+number as people say it ("xid 79", "sxid 20034", "ras uncorrectable", "aer fatal"). ``cause`` is the code of the event
+that this one follows from, None for one that stands for itself. ``at`` is the time as the log has it.
+
+Sources of the actions: NVIDIA, "XID Errors" (docs.nvidia.com/deploy/xid-errors) and "GPU Memory Error Management";
+the messages of the Linux driver amdgpu (amdgpu_ras.c, amdgpu_device.c, amdgpu_job.c) and of the kernel's AER
+(drivers/pci/pcie/aer.c); the fault codes of Ascend MindCluster (80E01801, 80E18402).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from . import pci, text
+
+# What an event asks for, the worst last. ``ignore``: of an application or for information, no fault of the hardware.
+ACTIONS = ("ignore", "watch", "reset", "replace")
+
+LINES = 50000
+EVENTS = 200
+COMMAND = ("journalctl", "-k", "-b", "-o", "short-iso", "--no-pager", "-q", "-n", str(LINES))
+CONTAINER_FILE = "/run/systemd/container"
+_WITHIN_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a code asks for, and the check that shows the same fact where the card still tells it."""
+
+    action: str
+    check: str | None
+    words: str
+
+
+_MEMORY, _ECC, _COUNT, _PORTS = "device.memory_repair", "device.ecc", "device.count", "device.ports"
+
+# The number alone decides here; for the codes of _BY_TEXT the text does. Not listed: ``watch``.
+MEANINGS = {
+    "xid 13": Meaning("ignore", None, "graphics engine exception of an application"),
+    "xid 31": Meaning("ignore", None, "memory page fault of an application"),
+    "xid 32": Meaning("watch", None, "invalid or corrupted push buffer stream"),
+    "xid 38": Meaning("reset", None, "driver firmware error"),
+    "xid 43": Meaning("ignore", None, "an application's channel was stopped after its own error"),
+    "xid 45": Meaning("ignore", None, "channels were cleaned up after an earlier error or the end of a process"),
+    "xid 46": Meaning("reset", None, "the GPU stopped processing"),
+    "xid 48": Meaning("reset", _ECC, "double-bit memory error"),
+    "xid 61": Meaning("reset", None, "internal micro-controller breakpoint"),
+    "xid 62": Meaning("reset", None, "internal micro-controller halt"),
+    "xid 63": Meaning("reset", _MEMORY, "a page or row is marked for repair, which takes effect after a reset"),
+    "xid 64": Meaning("replace", _MEMORY, "memory repair failed"),
+    "xid 68": Meaning("watch", None, "video processor exception"),
+    "xid 69": Meaning("ignore", None, "graphics engine class error of an application"),
+    "xid 74": Meaning("reset", _PORTS, "NVLink error"),
+    "xid 79": Meaning("reset", _COUNT, "the GPU has fallen off the bus"),
+    "xid 92": Meaning("watch", _ECC, "high rate of corrected memory errors"),
+    "xid 94": Meaning("watch", _ECC, "contained memory error: only the application that hit it ended"),
+    "xid 95": Meaning("reset", _ECC, "uncontained memory error"),
+    "xid 109": Meaning("reset", None, "context switch timeout"),
+    "xid 110": Meaning("reset", None, "security fault"),
+    "xid 119": Meaning("reset", None, "the GPU's system processor does not answer (GSP RPC timeout)"),
+    "xid 120": Meaning("reset", None, "error of the GPU's system processor (GSP)"),
+    "xid 121": Meaning("watch", None, "corrected error of the chip-to-chip link"),
+    "xid 137": Meaning("ignore", None, "NVLink privilege error, from a fault of an application on a peer"),
+    "xid 140": Meaning("reset", _ECC, "unrecovered memory error"),
+    "xid 143": Meaning("reset", None, "initialisation of the GPU failed"),
+    "xid 171": Meaning("reset", _ECC, "uncorrected memory error (DRAM)"),
+    "xid 172": Meaning("reset", _ECC, "uncorrected memory error (SRAM)"),
+    "ras uncorrectable": Meaning("reset", _ECC, "uncorrectable memory errors"),
+    "ras deferred": Meaning("watch", None, "deferred memory errors"),
+    "ras correctable": Meaning("ignore", None, "corrected memory errors; device.ecc judges their number"),
+    "ras poison": Meaning("reset", _ECC, "poisoned data was consumed"),
+    "ras threshold": Meaning("replace", _MEMORY, "more memory pages are bad than the vendor allows"),
+    "gpu reset": Meaning("watch", None, "the driver reset the GPU"),
+    "gpu reset failed": Meaning("reset", None, "the driver could not reset the GPU"),
+    "gpu init failed": Meaning("reset", None, "initialisation of the GPU failed"),
+    "ring timeout": Meaning("watch", None, "a job did not end in time"),
+    "bus lost": Meaning("reset", _COUNT, "the GPU has fallen off the bus"),
+    "ascend 0x80e01801": Meaning("reset", _ECC, "multi-bit error of the on-chip memory"),
+    "ascend 0x80e18402": Meaning("replace", _MEMORY, "64 rows of the on-chip memory are isolated"),
+    "aer corrected": Meaning("watch", None, "corrected PCIe errors"),
+    "aer nonfatal": Meaning("watch", None, "uncorrected PCIe errors, not fatal"),
+    "aer fatal": Meaning("reset", None, "fatal PCIe error"),
+}
+# What the text says goes before the number: NVLink 144 to 150 are Nonfatal or Fatal, switches say the same.
+_NVLINK5 = {f"xid {number}" for number in range(144, 151)}
+_UNKNOWN_CODE = Meaning("watch", None, "not in the table")
+
+# Codes that follow from others: the code, and what may have caused it (None: any other event of the card).
+_FOLLOWS: dict[str, tuple[str, ...] | None] = {
+    "xid 45": None,
+    "xid 43": None,
+    "xid 154": None,
+    "gpu reset": ("ring timeout", "ras uncorrectable", "ras poison"),
+    "gpu reset failed": ("ring timeout", "ras uncorrectable", "ras poison"),
+    "ras poison": ("ras uncorrectable",),
+    "xid 48": ("xid 79",),
+    "xid 63": ("xid 48", "xid 94", "xid 95", "xid 171"),
+    "xid 94": ("xid 48", "xid 171", "xid 172"),
+    "xid 95": ("xid 48", "xid 171", "xid 172"),
+    "xid 119": ("xid 79",),
+    "xid 120": ("xid 79",),
+}
+
+# One cheap look at each line; everything below is for those that pass.
+_RELEVANT = re.compile(
+    r"NVRM|SXid|fallen off|amdgpu|AER:|PCIe Bus Error|ascend|davinci|devdrv|Linux version|-- Boot|^\{", re.IGNORECASE
+)
+_BOOT = re.compile(r"-- Boot [0-9a-f]|(?:\bkernel: |\] |;|^)Linux version \d")
+_ISO = re.compile(r"^(\d{4}-\d\d-\d\dT[\d:]{8}(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?) \S+ kernel: (.*)$")
+_SHORT = re.compile(r"^([A-Z][a-z]{2} [ \d]\d [\d:]{8}) \S+ kernel: (.*)$")
+_DMESG = re.compile(r"^(?:<\d+>)?\[([^\]]+)\]\s(.*)$")
+_KMSG = re.compile(r"^\d+,\d+,(\d+),[^;]*;(.*)$")
+
+_ADDRESS = r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?)"
+_XID = re.compile(rf"NVRM: Xid \(PCI:{_ADDRESS}\): (?P<number>\d{{1,5}})(?:,\s*(?P<rest>.*))?$", re.IGNORECASE)
+_SXID = re.compile(
+    rf"nvswitch\d*: SXid \(PCI:{_ADDRESS}\): (?P<number>\d{{1,6}}), (?P<rest>(?:Non-fatal|Fatal).*)$", re.I
+)
+_GPU_IS = re.compile(rf"NVRM: (?:The NVIDIA )?GPU (?:at )?(?:PCI:)?{_ADDRESS}", re.IGNORECASE)
+_FALLEN = re.compile(r"fallen off the bus", re.IGNORECASE)
+_PID = re.compile(r"\bpid=['`<]*(\d{1,9})")
+_CAUSED = re.compile(r"caused by (?:a )?previous xid (\d{1,5})", re.IGNORECASE)
+_AMD = re.compile(rf"amdgpu {_ADDRESS}: (?P<rest>.*)$", re.IGNORECASE)
+_AMD_CODES = (
+    (re.compile(r"\b[1-9]\d* (?:new )?uncorrectable hardware errors detected", re.I), "ras uncorrectable"),
+    (re.compile(r"\b[1-9]\d* (?:new )?deferred hardware errors detected", re.I), "ras deferred"),
+    (re.compile(r"\b[1-9]\d* (?:new )?correctable hardware errors detected", re.I), "ras correctable"),
+    (re.compile(r"poison (?:is )?consum", re.I), "ras poison"),
+    (re.compile(r"exceeds? (?:the )?(?:bad page )?threshold|bad page threshold.*exceed", re.I), "ras threshold"),
+    (re.compile(r"GPU reset end with ret = -|GPU reset.*fail", re.I), "gpu reset failed"),
+    (re.compile(r"GPU reset begin", re.I), "gpu reset"),
+    (re.compile(r"\bring \S+ timeout", re.I), "ring timeout"),
+    (re.compile(r"device lost from bus", re.I), "bus lost"),
+    (re.compile(r"Fatal error during GPU init|hw_init of IP block .* failed", re.I), "gpu init failed"),
+)
+_AER_RECEIVED = re.compile(
+    rf"AER: (?:Multiple )?(?P<kind>Correct\w+|Uncorrect\w+ \((?:Non-)?Fatal\)) error (?:message )?received"
+    rf"(?: from)?:? {_ADDRESS}",
+    re.IGNORECASE,
+)
+_AER_DEVICE = re.compile(
+    rf"\b{_ADDRESS}: (?:AER: )?PCIe Bus Error: severity=(?P<kind>Correct\w+|Uncorrect\w+ \((?:Non-)?Fatal\))", re.I
+)
+# The driver's fault codes are eight hexadecimal digits that begin with 8 ("0x80e01801").
+_ASCEND = re.compile(
+    r"(?:ascend|davinci|devdrv).*?\b(?:error|fault|event)[ _]?(?:code|id)\W{1,4}(?:0x)?(8[0-9a-f]{7})\b", re.I
+)
+_FATAL = re.compile(r"(?<!non)(?<!non-)\bfatal", re.IGNORECASE)
+
+
+def _split(line: str) -> tuple[str | None, str]:
+    """Return the time of a line as it stands there, and its message."""
+    if line.startswith("{"):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            return None, ""
+        message = entry.get("MESSAGE")
+        if isinstance(message, list):  # bytes that are no UTF-8
+            message = bytes(one for one in message if isinstance(one, int) and 0 <= one < 256).decode(
+                "utf-8", "replace"
+            )
+        stamp = entry.get("__REALTIME_TIMESTAMP") or entry.get("_SOURCE_REALTIME_TIMESTAMP")
+        return (f"@{int(stamp) / 1e6:.3f}" if str(stamp or "").isdigit() else None), str(message or "")
+    for form in (_ISO, _SHORT, _DMESG):
+        found = form.match(line)
+        if found:
+            return found[1].strip(), found[2]
+    found = _KMSG.match(line)
+    if found:
+        return f"{int(found[1]) / 1e6:.6f}", found[2]
+    return None, line
+
+
+def _seconds(at: str | None) -> float | None:
+    """Return a time as seconds, on whatever clock the log has; None where it is no number or ISO time."""
+    if at is None:
+        return None
+    if re.fullmatch(r"@?\d+(?:\.\d+)?", at):
+        return float(at.lstrip("@"))
+    from datetime import datetime
+
+    word = re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", at.replace("Z", "+00:00").replace(",", "."))
+    try:
+        return datetime.fromisoformat(word).timestamp()
+    except ValueError:
+        return None
+
+
+def parse(output: str) -> list[dict]:
+    """Return the events of the last boot in a kernel log, in their order, equal ones put together.
+
+    At most EVENTS of them: those that came first are causes, so the last are left out.
+    """
+    events: list[dict] = []
+    by_key: dict[tuple, dict] = {}
+    gpu: str | None = None
+    for raw in output.splitlines():
+        if not _RELEVANT.search(raw):
+            continue
+        at, message = _split(raw)
+        if _BOOT.search(raw) or message.startswith("Linux version "):
+            events, by_key, gpu = [], {}, None
+            continue
+        named = _GPU_IS.search(message)
+        gpu = _address(named["address"]) if named else gpu
+        event = _event(message, gpu)
+        if event is None:
+            continue
+        key = (event["code"], event["pci_address"], event["pid"], _tone(event))
+        known = by_key.get(key)
+        if known:
+            known["count"] += 1
+        elif len(events) < EVENTS:
+            event["at"] = at
+            by_key[key] = event
+            events.append(event)
+    _attribute(events)
+    return events
+
+
+def _tone(event: dict) -> str:
+    """Return what tells two events of one code apart: how bad the text says that it is."""
+    return meaning(event).action
+
+
+def _event(message: str, gpu: str | None) -> dict | None:
+    """Return the event of one message, None for one that says nothing of these devices."""
+    found = _XID.search(message)
+    if found:
+        rest = found["rest"] or ""
+        pid = _PID.search(rest)
+        return _made("nvidia", f"xid {int(found['number'])}", found["address"], message, pid[1] if pid else None)
+    found = _SXID.search(message)
+    if found:
+        return _made("nvidia", f"sxid {int(found['number'])}", found["address"], message)
+    if _FALLEN.search(message) and re.search(r"NVRM|nvidia", message, re.IGNORECASE):
+        # The driver may say it without a number, over several lines of which only the first names the card.
+        named = _GPU_IS.search(message)
+        return _made("nvidia", "xid 79", named["address"] if named else gpu, message)
+    found = _AMD.search(message)
+    if found:
+        code = next((word for pattern, word in _AMD_CODES if pattern.search(found["rest"])), None)
+        if code:
+            return _made("amd", code, found["address"], message)
+    found = _AER_RECEIVED.search(message) or _AER_DEVICE.search(message)
+    if found:
+        kind = found["kind"].lower()
+        code = "corrected" if kind.startswith("correct") else "nonfatal" if "non-fatal" in kind else "fatal"
+        return _made("pci", f"aer {code}", found["address"], message)
+    found = _ASCEND.search(message)
+    if found:
+        place = re.search(_ADDRESS, message, re.IGNORECASE)
+        return _made("ascend", f"ascend 0x{found[1].lower()}", place["address"] if place else None, message)
+    return None
+
+
+def _made(vendor: str, code: str, address: str | None, message: str, pid: str | None = None) -> dict:
+    return {
+        "at": None,
+        "vendor": vendor,
+        "code": code,
+        "pci_address": _address(address),
+        "pid": int(pid) if pid else None,
+        "message": text.excerpt(message, limit=300),
+        "count": 1,
+        "cause": None,
+    }
+
+
+def _address(word: str | None) -> str | None:
+    """Return the canonical address; a Xid line has no function ("PCI:0000:97:00"), which then is the first."""
+    if not word:
+        return None
+    try:
+        return pci.normalise(word if "." in word else f"{word}.0")
+    except ValueError:
+        return None
+
+
+def _attribute(events: list[dict]) -> None:
+    """Name the cause of each event that follows from another one of the same card."""
+    for number, event in enumerate(events):
+        told = _CAUSED.search(event["message"])
+        if told:
+            event["cause"] = f"xid {int(told[1])}"
+            continue
+        if event["code"] not in _FOLLOWS:
+            continue
+        causes = _FOLLOWS[event["code"]]
+        for other in reversed(events[:number]):
+            if other["pci_address"] != event["pci_address"] or other["code"] == event["code"]:
+                continue
+            now, then = _seconds(event["at"]), _seconds(other["at"])
+            if now is not None and then is not None and now - then > _WITHIN_SECONDS:
+                continue
+            if causes is None and other["code"] in _FOLLOWS and _FOLLOWS[other["code"]] is None:
+                # 154 after 45 after 79: all follow from the first.
+                event["cause"] = other["cause"]
+            elif causes is None or other["code"] in causes:
+                event["cause"] = other["cause"] or other["code"]
+            if event["cause"]:
+                break
+
+
+def meaning(event: dict, overrides: dict | None = None) -> Meaning:
+    """Return what an event asks for. ``overrides`` are actions of the site by code; they go before the table.
+
+    A code that is not in the table is to be watched: nobody may drop what he does not know.
+    """
+    code, message = str(event.get("code") or ""), str(event.get("message") or "")
+    known = MEANINGS.get(code, _UNKNOWN_CODE)
+    if code in _NVLINK5 or code.startswith("sxid "):
+        action = "reset" if _FATAL.search(message) else "watch"
+        known = Meaning(
+            action, _PORTS if code in _NVLINK5 else None, "NVLink error" if code in _NVLINK5 else "NVSwitch error"
+        )
+    if code == "xid 154":
+        # "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
+        wanted = message.rpartition(" to ")[2].lower()
+        known = Meaning(
+            "reset" if "re" in wanted and "none" not in wanted else "ignore", None, "recovery action changed"
+        )
+    chosen = (overrides or {}).get(code)
+    if chosen in ACTIONS:
+        return Meaning(str(chosen), known.check, known.words)
+    return known
+
+
+def override_problem(overrides: object) -> str | None:
+    """Return why the site's table can't be used, None when it can."""
+    if overrides in (None, ""):
+        return None
+    if not isinstance(overrides, dict):
+        return f"cluster_kernel_event_actions is {overrides!r}, no mapping"
+    for code, action in overrides.items():
+        if action not in ACTIONS:
+            return f"cluster_kernel_event_actions: {code}: {action!r} is none of {', '.join(ACTIONS)}"
+    return None
+
+
+def read(runner, timeout_seconds: float) -> tuple[dict, list[dict]]:
+    """Return ``{"state", "source", "reason"}`` of the log and its events.
+
+    ``state`` is ok, unknown, or shared: a container without a kernel log of its own sees at most that of its
+    machine, whose events are not its own.
+    """
+    reason = "neither journalctl nor dmesg is installed"
+    for command in (COMMAND, ("dmesg",)):
+        if command[0] == "dmesg" and runner.read(CONTAINER_FILE) is not None:
+            return {"state": "shared", "source": None, "reason": "this host is a container: it shares its kernel"}, []
+        path = runner.which(command[0])
+        if path is None:
+            continue
+        result = runner.run([path, *command[1:]], timeout_seconds)
+        source = " ".join(command)
+        if result.hung:
+            reason = f"{source}: no answer in time"
+        elif result.stdout.strip() and not result.rc:
+            return {"state": "ok", "source": source, "reason": None}, parse(result.stdout)
+        else:
+            # A kernel that booted said something: nothing at all is no good news but a missing right or log.
+            said = text.excerpt(result.stderr, limit=200) or f"rc {result.rc}, nothing printed"
+            reason = f"{source}: {said}"
+    return {"state": "unknown", "source": None, "reason": reason}, []

@@ -1,0 +1,281 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""Which versions a host runs, from firmware to container toolkit, and which host of many is the odd one out.
+
+A version is a row ``{"component", "name", "subject", "version", "source"}``. ``version`` None with a ``source`` could
+not be read there, and ``errors`` says why; None without a source is not installed. Where a vendor's software
+tells its version is in the vendor's file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from . import registry
+from .parallel import command_of, run_all
+from .runner import Result, Runner
+from .slot_names import natural
+from .text import excerpt, same_version
+from .vendors.base import COMMAND, LINK, VersionSource
+
+COMPONENTS = (
+    "firmware",
+    "firmware_package",
+    "driver_kernel",
+    "driver_library",
+    "fabric_manager",
+    "cdi",
+    "runtime",
+    "collectives",
+    "container_toolkit",
+    "kernel",
+    "os",
+    "python",
+)
+# What is installed in one transaction with the driver and has its version (case 19 of tests/cases): a pin for
+# ``driver`` holds for all of these.
+DRIVER_SET = ("driver_kernel", "driver_library", "fabric_manager", "cdi")
+# Hosts without switches need no fabric manager, hosts without containers no device file.
+_OPTIONAL = ("fabric_manager", "cdi")
+
+PINNED, MAJORITY, NO_MAJORITY = "pinned", "majority", "no_majority"
+OS_RELEASE = "/etc/os-release"
+KERNEL_RELEASE = "/proc/sys/kernel/osrelease"
+
+
+# ------------------------------------------------------------------------------------------------------- one host
+
+
+def observe(
+    runner: Runner,
+    observation: Mapping,
+    python: tuple[str, str],
+    vendors: Sequence[str] = (),
+    timeout_seconds: float = 10,
+) -> dict:
+    """Return ``{"versions": rows, "errors": sentences}`` of this host.
+
+    ``observation`` is what ``accelerator_info`` returned: its cards tell their firmware, its drivers what no file
+    tells; its vendors and those in ``vendors`` are looked for. ``python`` is version and path of the interpreter
+    that modules run on. Each command may take ``timeout_seconds``; all run at the same time.
+    """
+    rows = card_rows(observation)
+    errors: list[str] = []
+    for name in _vendors(observation, vendors, errors):
+        sources = registry.VENDORS[name].versions
+        commands = [source for source in sources if source.how == COMMAND and runner.which(source.words[0])]
+        argvs = [[runner.which(source.words[0]) or "", *source.words[1:]] for source in commands]
+        results = dict(zip(commands, run_all(runner, argvs, timeout_seconds)))
+        found: dict[tuple[str, str], list[dict]] = {}
+        for source in sources:
+            key = (source.component, source.name)
+            told = found.setdefault(key, [])
+            if not any(row["version"] for row in told):
+                told += _ask(runner, source, results.get(source), errors)
+        for driver in observation.get("drivers") or []:
+            if driver.get("vendor") == name:
+                _add_driver(found, name, driver, errors)
+        for (component, product), told in found.items():
+            readable = [row for row in told if row["version"]]
+            rows += readable or told[:1] or [_row(component, product)]
+    kernel = runner.read(KERNEL_RELEASE)
+    rows.append(_row("kernel", "linux", version=kernel or None, source=KERNEL_RELEASE))
+    release = runner.read(OS_RELEASE)
+    system, version = parse_os_release(release or "")
+    rows.append(_row("os", system, version=version, source=OS_RELEASE))
+    for path, value in ((KERNEL_RELEASE, kernel), (OS_RELEASE, version)):
+        if not value:
+            errors.append(f"{path} tells no version")
+    rows.append(_row("python", "python", version=python[0], source=python[1]))
+    order = {component: number for number, component in enumerate(COMPONENTS)}
+    rows.sort(key=lambda row: (order[row["component"]], natural(row["name"] or ""), natural(row["subject"] or "")))
+    return {"versions": rows, "errors": errors}
+
+
+def card_rows(observation: Mapping) -> list[dict]:
+    """Return the firmware (NVIDIA: the VBIOS) of each card that answered."""
+    rows = []
+    for device in observation.get("devices") or []:
+        if device.get("source") == "sysfs":
+            continue  # nobody asked the card; device.query says why
+        label = (device.get("slot") or {}).get("label") or device.get("pci_address") or device.get("uuid")
+        model = device.get("model") or device.get("pci_id") or device.get("vendor")
+        rows.append(_row("firmware", model, label, device.get("firmware_version"), device.get("source")))
+    return rows
+
+
+def parse_os_release(text: str) -> tuple[str | None, str | None]:
+    """Return ("debian", "12") from os-release(5), None for what it does not tell (testing has no VERSION_ID)."""
+    values = {}
+    for line in text.splitlines():
+        key, sign, value = line.partition("=")
+        if sign:
+            values[key.strip()] = value.strip().strip("\"'")
+    return values.get("ID") or None, values.get("VERSION_ID") or values.get("VERSION_CODENAME") or None
+
+
+def extract(output: str, pattern: str) -> str | None:
+    """Return the version that a pattern finds, its groups joined by dots; None when it finds none."""
+    found = re.search(pattern, output)
+    return ".".join(found.groups()) if found else None
+
+
+def _row(
+    component: str, name: str | None, subject: str | None = None, version: str | None = None, source: str | None = None
+) -> dict:
+    return {"component": component, "name": name, "subject": subject, "version": version, "source": source}
+
+
+def _vendors(observation: Mapping, named: Sequence[str], errors: list[str]) -> list[str]:
+    shown = [*(observation.get("devices") or []), *(observation.get("unanswered") or [])]
+    wanted = [*named, *(one.get("vendor") for one in [*shown, *(observation.get("drivers") or [])])]
+    for name in named:
+        if name not in registry.VENDORS:
+            errors.append(f"vendor {name!r} is not known; known are {', '.join(registry.VENDORS)}")
+    return [name for name in registry.VENDORS if name in wanted]
+
+
+def _ask(runner: Runner, source: VersionSource, result: Result | None, errors: list[str]) -> list[dict]:
+    """Return what one source tells: a row for each version, one without a version where it can't be read, or none."""
+    told: list[tuple[str, str]] = []
+    if source.how == COMMAND:
+        if result is None:
+            return []
+        said = f"{result.stdout}\n{result.stderr}"
+        if source.absent and not result.hung and re.search(source.absent, said):
+            return []
+        if result.hung or result.rc != 0:
+            how = "no answer in time" if result.hung else f"ended with {result.rc}"
+            errors.append(f"{source.component}: {command_of(result)}: {how}: {excerpt(said, limit=300)}".rstrip(": "))
+            return [_row(source.component, source.name, source=command_of(result))]
+        told = [(command_of(result), said)]
+    else:
+        for path in runner.glob(source.where):
+            text = runner.realpath(path) if source.how == LINK else runner.read(path)
+            told.append((path, text or ""))
+    rows: dict[str | None, dict] = {}
+    for where, text in told:
+        version = extract(text, source.pattern)
+        if version is None:
+            errors.append(f"{source.component}: {where} tells no version: {excerpt(text, limit=200) or 'it is empty'}")
+        rows.setdefault(version, _row(source.component, source.name, version=version, source=where))
+    several = len([version for version in rows if version]) > 1
+    for row in rows.values():
+        row["subject"] = row["source"] if several else None
+    return list(rows.values())
+
+
+def _add_driver(found: dict[tuple[str, str], list[dict]], vendor: str, driver: Mapping, errors: list[str]) -> None:
+    """Fill in what the vendor's tool told of the driver where no file did; say so where they disagree."""
+    for component, key in (("driver_kernel", "kernel_version"), ("driver_library", "library_version")):
+        version = driver.get(key)
+        if not version:
+            continue
+        rows = next((told for (one, _name), told in found.items() if one == component), None)
+        if rows is None:
+            rows = found.setdefault((component, vendor), [])
+        known = [row["version"] for row in rows if row["version"]]
+        if not known:
+            rows[:] = [_row(component, rows[0]["name"] if rows else vendor, version=version, source="accelerator_info")]
+        elif not any(same_version(one, version) for one in known):
+            errors.append(f"{component}: {rows[0]['source']} says {', '.join(known)}, the vendor's tool {version}")
+
+
+# ----------------------------------------------------------------------------------------------------- many hosts
+
+
+def odd(hosts: Mapping[str, object], pins: Mapping | None = None) -> list[dict]:
+    """Name the odd ones out: one entry for each component and product that any host has.
+
+    ``hosts`` is ``{host: what observe returned}``, best of one node type; a host without an answer is told nowhere.
+    ``pins`` are declared versions by component, each a text or ``{name: version}``; ``driver`` holds for DRIVER_SET.
+    What is expected is the pin, else what more than half of all tell. Short forms are one version with the long
+    ones that they begin (``text.same_version``); where they would fit several, nothing is proven.
+
+    Entry: ``component``, ``name``, ``verdict`` (pass, fail, unknown), ``expected`` (None: not installed, or nobody
+    knows), ``basis`` (pinned, majority, no_majority), ``count`` of what was told, ``odd`` rows with their ``host``,
+    ``not_told`` hosts whose version is not known.
+    """
+    groups: dict[tuple[str, str | None], list[dict]] = {}
+    silent = []
+    for host, answer in hosts.items():
+        rows = answer.get("versions") if isinstance(answer, Mapping) else None
+        if not isinstance(rows, list):
+            silent.append(host)
+            continue
+        for row in rows:
+            if isinstance(row, Mapping) and row.get("component") in COMPONENTS:
+                key = (str(row["component"]), row.get("name"))
+                version = str(row.get("version") or "") or None
+                groups.setdefault(key, []).append({**row, "host": host, "version": version})
+    order = {component: number for number, component in enumerate(COMPONENTS)}
+    keys = sorted(groups, key=lambda key: (order[key[0]], natural(key[1] or "")))
+    entries = [_judge(key, groups[key], silent, _pin(pins or {}, *key)) for key in keys]
+    return [entry for entry in entries if entry is not None]
+
+
+def _pin(pins: Mapping, component: str, name: str | None) -> tuple[str | None, bool]:
+    """Return the declared version, and whether a host may lack the component all the same."""
+    pin, optional = pins.get(component), False
+    if pin in (None, "") and component in DRIVER_SET:
+        pin, optional = pins.get("driver"), component in _OPTIONAL
+    if isinstance(pin, Mapping):
+        pin = pin.get(name)
+    return (str(pin).strip() or None) if pin is not None else None, optional
+
+
+def _judge(
+    key: tuple[str, str | None], rows: list[dict], silent: list[str], pin: tuple[str | None, bool]
+) -> dict | None:
+    unreadable = [row["host"] for row in rows if row.get("version") is None and row.get("source") is not None]
+    told = [row for row in rows if row.get("version") is not None or row.get("source") is None]
+    wanted, optional = pin
+    if not any(row.get("version") for row in told) and not unreadable and (wanted is None or optional):
+        return None  # nobody has it, nobody asked for it
+    not_told = [*unreadable, *silent]
+    expected: str | None = wanted
+    if wanted is not None:
+        basis = PINNED
+        # Not there is not another version: the in-kernel driver has none. Whoever must have it is told as unknown.
+        absent = [row["host"] for row in told if row.get("version") is None]
+        not_told += [] if optional else absent
+        off = [row for row in told if row.get("version") is not None and not same_version(row["version"], wanted)]
+    else:
+        agreed, expected = majority([row.get("version") for row in told])
+        basis = MAJORITY if agreed else NO_MAJORITY
+        off = [row for row in told if not _same(row.get("version"), expected)] if agreed else []
+    unknown = bool(not_told) or basis == NO_MAJORITY
+    return {
+        "component": key[0],
+        "name": key[1],
+        "verdict": "fail" if off else "unknown" if unknown else "pass",
+        "expected": expected,
+        "basis": basis,
+        "count": len(told),
+        "odd": sorted(
+            ({name: row.get(name) for name in ("host", "subject", "version", "source")} for row in off),
+            key=lambda row: (natural(row["host"]), natural(row["subject"] or "")),
+        ),
+        "not_told": sorted(dict.fromkeys(not_told), key=natural),
+    }
+
+
+def majority(versions: Sequence[str | None]) -> tuple[bool, str | None]:
+    """Return whether more than half tell one version, and that version; None is one too: not installed."""
+    best: dict[str | None, int] = {}
+    for version in dict.fromkeys(versions):
+        alike = [told for told in versions if _same(told, version)]
+        # A short form may stand for two releases; then it decides nothing.
+        clear = all(_same(one, other) for one in alike for other in alike)
+        if clear and 2 * len(alike) > len(versions):
+            best[version] = len(alike)
+    if not best or not all(_same(one, other) for one in best for other in best):
+        return False, None
+    return True, max(best, key=lambda version: (best[version], len(version or "")))
+
+
+def _same(one: str | None, other: str | None) -> bool:
+    return one == other or same_version(one, other)
