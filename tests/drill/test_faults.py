@@ -10,6 +10,7 @@ import pytest
 # What can't be told of a card that does not answer. Its link width comes from the bus and still can.
 OF_A_SILENT_CARD = (
     "device.model",
+    "device.partition",
     "device.memory",
     "device.slot",
     "device.memory_repair",

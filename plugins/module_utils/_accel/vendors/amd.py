@@ -754,7 +754,9 @@ def _judge_failure(answer: Answer, tool: Tool, result) -> None:
         tool.state = TOOL_HUNG
         return
     tool.reason = next((reason for pattern, reason in _REASONS if pattern.search(said)), None)
-    tool.state = TOOL_FAILED if tool.reason or result.rc else TOOL_UNREADABLE
+    # An answer that was begun or is no text is damaged, whatever the exit code says.
+    damaged = text.garbled(result.stdout) or bool(_DOCUMENT.search(result.stdout))
+    tool.state = TOOL_FAILED if tool.reason or (result.rc and not damaged) else TOOL_UNREADABLE
 
 
 def _said(result) -> str:

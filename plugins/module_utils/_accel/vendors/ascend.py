@@ -632,7 +632,9 @@ def _judge_failure(answer: Answer, tool: Tool, table: Table, result) -> None:
         tool.reason = table.state
     elif _NO_PERMISSION.search(said):
         tool.reason = "no_permission"
-    failed = tool.reason or table.code is not None or result.rc
+    # A table that was begun or is no text is damaged, whatever the exit code says.
+    damaged = table.tool_version is not None or text.garbled(result.stdout)
+    failed = tool.reason or table.code is not None or (result.rc and not damaged)
     tool.state = TOOL_FAILED if failed else TOOL_UNREADABLE
     said = text.excerpt(said, limit=300) or f"rc {result.rc}, nothing printed"
     answer.errors.append(f"{tool.command}: {tool.state}: {said}")

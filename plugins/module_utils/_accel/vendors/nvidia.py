@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING
 
 from .. import pci, text
 from ..model import (
+    NOT_SPLITTABLE,
     TOOL_ABSENT,
     TOOL_FAILED,
     TOOL_HUNG,
     TOOL_OK,
     TOOL_UNREADABLE,
+    WHOLE,
     Device,
     Driver,
     Ecc,
@@ -136,6 +138,9 @@ def parse_query(output: str) -> Query:
         attached=text.integer(root.findtext("attached_gpus")),
         notes=notes,
     )
+    if root.find("gpu") is None and query.attached != 0:
+        # A later generation may name its cards otherwise: that is not a host without cards.
+        raise Unreadable("no gpu in the answer, and it does not say that there is none")
     corrupted = {_address(found["address"]) for found in re.finditer(_INFOROM, notes)}
     # Looking at every field is for hosts where one of them says something.
     low = output.lower()
@@ -219,6 +224,7 @@ def _device(gpu: Element, index: int, driver_version: str | None, sick: dict[str
         memory_bytes=text.size_bytes(told("fb_memory_usage/total")),
         link=_link(gpu),
         logical=_mig_devices(gpu),
+        partition_mode=_mig_mode(gpu, driver_version),
         health=_health(gpu, sick),
         ecc=_ecc(gpu),
         repair=_repair(gpu),
@@ -296,6 +302,20 @@ def _mig_devices(gpu: Element) -> list[dict]:
         }
         for instance in gpu.findall("mig_devices/mig_device")
     ]
+
+
+def _mig_mode(gpu: Element, driver_version: str | None) -> str | None:
+    """Return the mode that the card runs in; a pending one begins with the next reset.
+
+    Drivers that know MIG (450 and later) have the section for every card; older ones can't split any.
+    """
+    word = gpu.findtext("mig_mode/current_mig")
+    if word is None:
+        release = text.number(driver_version)
+        return NOT_SPLITTABLE if release is not None and release < 450 else None
+    if text.state_of(word) == text.UNSUPPORTED:
+        return NOT_SPLITTABLE
+    return {"enabled": "MIG", "disabled": WHOLE}.get(word.strip().lower())
 
 
 # Path, the values that are well, and how bad anything else is; None where a check of its own judges the value, which
@@ -667,7 +687,8 @@ class Nvidia(Vendor):
                 # A complete answer: the driver runs and has no card (also where a container was given none).
                 tool.state = TOOL_OK
                 return True
-            if failure.reason or failure.lost or (result.rc != 0 and "<" not in result.stdout):
+            spoke = result.rc != 0 and "<" not in result.stdout and not text.garbled(result.stdout)
+            if failure.reason or failure.lost or spoke:
                 tool.state = TOOL_FAILED
                 answer.errors.append(f"{tool.command}: {tool.excerpt or f'exit code {result.rc} and no text'}")
             else:

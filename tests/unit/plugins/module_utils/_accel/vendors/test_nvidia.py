@@ -27,6 +27,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel.model import 
 )
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors import nvidia
+from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.base import Unreadable
 from doubles import HANG, RecordedRunner
 
 OWN = Path(__file__).resolve().parents[5] / "recordings/nvidia"
@@ -114,6 +115,7 @@ def test_generation_390():
         driver_version="390.116",
         firmware_version="88.00.7E.00.03",
         memory_bytes=32480 * MIB,
+        partition_mode="not_splittable",
         link=Link(speed_gts=8.0, width=16, max_speed_gts=8.0, max_width=16, under_load=False),
         health=Health("ok"),
         ecc=Ecc(corrected_volatile=0, uncorrected_volatile=0, corrected_aggregate=2, uncorrected_aggregate=0),
@@ -288,6 +290,42 @@ def test_health(fields, state, reasons):
 )
 def test_under_load(pstate, utilisation, expected):
     assert nvidia.under_load(pstate, utilisation) is expected
+
+
+@pytest.mark.parametrize(
+    ("section", "driver", "mode"),
+    [
+        (
+            "<mig_mode><current_mig>Enabled</current_mig><pending_mig>Enabled</pending_mig></mig_mode>",
+            "570.86.15",
+            "MIG",
+        ),
+        (
+            "<mig_mode><current_mig>Disabled</current_mig><pending_mig>Enabled</pending_mig></mig_mode>",
+            "570.86.15",
+            "whole",
+        ),
+        ("<mig_mode><current_mig>N/A</current_mig></mig_mode>", "570.86.15", "not_splittable"),
+        ("<mig_mode><current_mig>[Not Supported]</current_mig></mig_mode>", "470.82", "not_splittable"),
+        ("<mig_mode><current_mig>Unknown Error</current_mig></mig_mode>", "570.86.15", None),
+        ("<mig_mode><current_mig>On</current_mig></mig_mode>", "570.86.15", None),
+        ("<mig_mode></mig_mode>", "570.86.15", None),
+        ("", "450.51.06", None),
+        ("", "418.87", "not_splittable"),
+        ("", "", None),
+    ],
+)
+def test_whether_a_card_is_split(section, driver, mode):
+    (device,) = nvidia.parse_query(document(card().replace("</gpu>", f"{section}</gpu>"), driver=driver)).devices
+    assert (device.partition_mode, device.logical) == (mode, [])
+
+
+@pytest.mark.parametrize("count", ["", "N/A"])
+def test_an_answer_without_cards_is_no_host_without_cards(count):
+    """A generation to come may call them something else."""
+    with pytest.raises(Unreadable, match="no gpu in the answer"):
+        nvidia.parse_query(document(attached=count))
+    assert nvidia.parse_query(document(attached=0)).devices == []
 
 
 def test_values_that_are_none():
