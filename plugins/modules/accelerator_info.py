@@ -171,8 +171,8 @@ devices:
       returned: always
     partition_mode:
       description:
-        - The vendor's word for how the card is split, such as V(MIG), V(CPX) or V(vNPU). V(whole) when it says that it is
-          not, V(not_splittable) when this product can't be, V(none) when nothing tells.
+        - The vendor's word for how the card is split, such as V(MIG), V(CPX) or V(vNPU). V(whole) when it says that
+          it is not, V(not_splittable) when this product can't be, V(none) when nothing tells.
       type: str
       returned: always
     health:

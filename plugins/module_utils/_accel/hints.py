@@ -703,10 +703,10 @@ CAUSES = {
         "the links of {card} could not be judged: {detail}",
         "无法判定 {card} 的互联链路：{detail}",
         "A board in a socket always has links: ask the vendor tool for this card alone (nvidia-smi nvlink -s -i "
-        "<address>, amd-smi xgmi, npu-smi info -t hccs -i <npu> -c <chip>). Releases of amd-smi before ROCm 6.4 list the "
-        "links and do not tell their state.",
-        "插座式板卡必有互联链路：用厂商工具单独查询（nvidia-smi nvlink -s -i <地址>、amd-smi xgmi、npu-smi info -t hccs "
-        "-i <npu> -c <chip>）。ROCm 6.4 之前的 amd-smi 只列出链路，不给出其状态。",
+        "<address>, amd-smi xgmi, npu-smi info -t hccs -i <npu> -c <chip>). Releases of amd-smi before ROCm 6.4 list "
+        "the links and do not tell their state.",
+        "插座式板卡必有互联链路：用厂商工具单独查询（nvidia-smi nvlink -s -i <地址>、amd-smi xgmi、npu-smi info -t "
+        "hccs -i <npu> -c <chip>）。ROCm 6.4 之前的 amd-smi 只列出链路，不给出其状态。",
         severity=WARNING,
     ),
     "device.ports.blocked": _blocked("{card} could not be asked for its links", "无法查询 {card} 的互联链路"),

@@ -27,11 +27,13 @@ from dataclasses import dataclass, field
 
 from .. import pci, text
 from ..model import (
+    NOT_SPLITTABLE,
     TOOL_ABSENT,
     TOOL_FAILED,
     TOOL_HUNG,
     TOOL_OK,
     TOOL_UNREADABLE,
+    WHOLE,
     Device,
     Driver,
     Ecc,
@@ -42,6 +44,7 @@ from ..model import (
     Tool,
 )
 from ..parallel import command_of, run_all
+from . import amd_xgmi
 from .base import COMMAND, FILE, Answer, Vendor, VersionSource
 
 ROCM_SMI_OPTIONS = (
@@ -77,6 +80,8 @@ _BLOCK_LINE = re.compile(r"^(\s*)([^:\s][^:]*):(?:\s+(.*))?$")
 _XCP = re.compile(r"^amdgpu_xcp[._]\d+$")
 _DEVICE_KEYS = ("gpu", "cpu", "ai_nic", "nic")
 _UNSPLIT = "SPX"
+# The products with compute partitions; neither tool nor driver tells a mode of any other.
+_SPLITTABLE = re.compile(r"\bMI3\d\d")
 
 
 @dataclass
@@ -358,7 +363,8 @@ def _device(key: str, indexes: list[int], entries: dict[int, dict], metrics: dic
         )
         for index, member in zip(indexes, members)
     ]
-    if alone and logical[0]["mode"] in (None, _UNSPLIT):
+    mode_told = logical[0]["mode"]
+    if alone and mode_told in (None, _UNSPLIT):
         logical = []
     oam = text.integer(first("asic", "oam_id"))
     oam = oam if oam is not None and 0 <= oam < 0xFFFF else None
@@ -384,6 +390,7 @@ def _device(key: str, indexes: list[int], entries: dict[int, dict], metrics: dic
         memory_bytes=text.size_bytes(size) or text.size_bytes(size, "MB"),
         link=_link(members[0], metrics.get(indexes[0])),
         logical=logical,
+        partition_mode=WHOLE if mode_told == _UNSPLIT else mode_told,
         health=_health([metrics.get(index) for index in indexes]),
         ecc=_ecc([metrics.get(index) for index in indexes]),
         repair=_repair(members),
@@ -565,6 +572,10 @@ class Amd(Vendor):
             answer.drivers.append(driver)
         return answer
 
+    def ask_ports(self, runner, devices: list[Device], timeout_seconds: float, well: bool) -> list[str]:
+        """Ask for xGMI."""
+        return amd_xgmi.ask(runner, devices, timeout_seconds, well)
+
     def device_nodes(self, runner, device: Device) -> list[str]:
         """Return the DRM nodes of the card; /dev/kfd is common to all and belongs to none."""
         if device.pci_address is None:
@@ -711,6 +722,9 @@ def _judge_partitions(runner, known: list[str], answer: Answer) -> None:
             by_mode.setdefault(device.logical[0]["mode"], []).append(device)
             continue
         mode = text.clean(runner.read(f"/sys/bus/pci/devices/{device.pci_address}/current_compute_partition"))
+        device.partition_mode = device.partition_mode or (WHOLE if mode == _UNSPLIT else mode)
+        if device.partition_mode is None and device.model and not _SPLITTABLE.search(device.model):
+            device.partition_mode = NOT_SPLITTABLE
         if not device.logical and mode not in (None, _UNSPLIT):
             # One entry of a card that the kernel calls split: the tool lists its first partition only.
             device.logical = [_partition(device.index, None, None, None, device.pci_address)]

@@ -42,6 +42,7 @@ from ..model import (
     Tool,
 )
 from ..parallel import command_of, run_all
+from . import ascend_links
 from .base import FILE, Answer, Vendor, VersionSource
 
 VERSION_FILE = "/usr/local/Ascend/driver/version.info"
@@ -427,14 +428,19 @@ class Ascend(Vendor):
             answer.tools.append(Tool("npu-smi", vendor="ascend", state=TOOL_ABSENT))
         else:
             _Query(runner, path, [function.address for function in functions], timeout_seconds, answer).ask()
+            answer.errors += ascend_links.add_vnpus(runner, answer.devices, timeout_seconds)
         driver = _driver(runner, self.kernel_modules, answer)
         if driver.loaded or functions:
             answer.drivers.append(driver)
         return answer
 
+    def ask_ports(self, runner, devices: list[Device], timeout_seconds: float, well: bool) -> list[str]:
+        """Ask each chip for its HCCS links."""
+        return ascend_links.ask_hccs(runner, devices, timeout_seconds)
+
     def device_nodes(self, runner, device: Device) -> list[str]:
         """Return /dev/davinciN of each chip, N being the physical number."""
-        numbers = [part["index"] for part in device.logical] or [device.index]
+        numbers = [part["index"] for part in device.logical if part["kind"] == "chip"] or [device.index]
         nodes = [f"/dev/davinci{number}" for number in numbers if number is not None]
         return [node for node in nodes if runner.glob(node)]
 

@@ -529,9 +529,12 @@ def parse_csv(output: str, fields: tuple[str, ...] = CSV_FIELDS) -> list[Device]
     """Return the devices of ``--query-gpu=<fields> --format=csv,noheader,nounits``; Unreadable if a row is not one.
 
     Cells are taken by their place: the header names fields otherwise than they are asked for. Commas in
-    names are not quoted, so a row with too many or too few cells can't be read.
+    names are not quoted, so a row with too many or too few cells can't be read. Nor can one without an end: half a
+    number is another number.
     """
     devices = []
+    if output.strip() and not output.endswith("\n"):
+        raise Unreadable(f"the last row has no end: {text.excerpt(output[output.rfind(chr(10)) + 1 :], limit=200)}")
     for line in output.splitlines():
         if not line.strip():
             continue
@@ -651,9 +654,10 @@ class Nvidia(Vendor):
         result = runner.run([program, "-q", "-x"], timeout_seconds)
         tool.rc = result.rc
         complete = self._take(answer, tool, result)
+        counted = complete
         if not complete and tool.reason is None:
-            self._ask_alone(runner, program, answer, tool, functions, timeout_seconds)
-        if complete or answer.devices:
+            counted = self._ask_alone(runner, program, answer, tool, functions, timeout_seconds)
+        if complete or (counted and answer.devices):
             answer.count = len(answer.devices)
         self._name_instances(runner, program, answer, timeout_seconds)
         answer.slot_labels = slot_labels(answer.devices)
@@ -723,8 +727,8 @@ class Nvidia(Vendor):
         tool: Tool,
         functions: list[pci.Function],
         timeout_seconds: float,
-    ) -> None:
-        """Ask each card that has not answered by its address, all at the same time."""
+    ) -> bool:
+        """Ask each card that has not answered by its address, all at the same time; tell whether all can be counted."""
         known = {device.pci_address for device in answer.devices} | set(answer.lost)
         # A card that is passed through to a guest is not the driver's; asking for it only costs time.
         asked = [f.address for f in functions if f.address not in known and f.driver != "vfio-pci"]
@@ -758,6 +762,12 @@ class Nvidia(Vendor):
         if damaged:
             self._ask_csv(runner, program, answer, timeout_seconds)
         answer.devices.sort(key=lambda device: pci.sort_key(device.pci_address or "ffffffff:ff:1f.7"))
+        told = {device.pci_address for device in answer.devices} | set(answer.lost)
+        if any(address not in told for address in damaged):
+            # They may be well: what they said could not be read.
+            tool.state = TOOL_UNREADABLE if tool.state != TOOL_HUNG else tool.state
+            return False
+        return True
 
     def _ask_csv(self, runner: Runner, program: str, answer: Answer, timeout_seconds: float) -> None:
         """Ask for a few values as CSV where the XML is damaged."""

@@ -141,7 +141,8 @@ def driver_library_mismatch(observation: dict) -> dict:
     changed = copy.deepcopy(observation)
     for card in changed["devices"]:
         card.update(model=None, serial=None, uuid=None, identity="address", memory_bytes=None, driver_version=None,
-                    partition_mode=None, firmware_version=None, health={"state": "unknown", "reasons": []}, source="sysfs")  # fmt: skip
+                    partition_mode=None, firmware_version=None, health={"state": "unknown", "reasons": []},
+                    source="sysfs")  # fmt: skip
         changed["unanswered"].append(
             {"pci_address": card["pci_address"], "vendor": "nvidia", "state": "not_reported", "slot": card["slot"],
              "link": card["link"]}

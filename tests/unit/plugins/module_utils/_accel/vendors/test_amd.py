@@ -290,6 +290,7 @@ def test_healthy_host_up_to_6():
         driver_version="6.10.5",
         firmware_version="022.040.009.043.000777",
         memory_bytes=196592 * MIB,
+        partition_mode="whole",
         link=Link(speed_gts=32.0, width=16, max_speed_gts=32.0, max_width=16, under_load=False),
         health=answer.devices[0].health,
         ecc=Ecc(corrected_volatile=3, uncorrected_volatile=0),

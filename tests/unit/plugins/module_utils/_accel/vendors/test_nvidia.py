@@ -890,11 +890,13 @@ def test_recorded_errors(recordings):
 
 def test_recorded_csv(recordings):
     fields = ("index", "name", "memory.total", "memory.used", "utilization.gpu", "temperature.gpu", "pci.bus_id")
-    rows = nvidia.parse_csv((recordings / "nvidia/query-gpu_4xL20_csv.txt").read_text(), fields)
+    # Who copied these left out the end of the last line.
+    rows = nvidia.parse_csv((recordings / "nvidia/query-gpu_4xL20_csv.txt").read_text().rstrip() + "\n", fields)
     assert [row.pci_address for row in rows] == ["0000:16:00.0", "0000:19:00.0", "0000:1a:00.0", "0000:1d:00.0"]
     assert {row.model for row in rows} == {"NVIDIA L20"}
     fields = ("index", "uuid", "name", "pci.bus_id", *("x",) * 7)
-    rows = nvidia.parse_csv((recordings / "nvidia/query-gpu_edge_reset-required_csv.txt").read_text(), fields)
+    sick = (recordings / "nvidia/query-gpu_edge_reset-required_csv.txt").read_text().rstrip() + "\n"
+    rows = nvidia.parse_csv(sick, fields)
     assert [row.health.state for row in rows] == ["unknown", "warning", "critical"]
 
 
