@@ -362,7 +362,7 @@ TEXTS = {
         "GPU0   05:00.0      32 Gb/s  512 Gb/s      XGMI\nGPU0   05:00.0  U  U  D  X\n",
         '{"link_status": [{"gpu": 0, "bdf": "0000:05:00.0", "link_status": ["SELF", "U"]}]}',
         (
-            '[{"gpu": 0, "bdf": "0000:05:00.0", "link_metrics": {"max_bandwidth": {"value": 512}, "link_type": "XGMI",\n'
+            '[{"gpu": 0, "bdf": "0000:05:00.0", "link_metrics": {"max_bandwidth": {"value": 512},\n"link_type": "XGMI",'
             ' "links": [{"bdf": "0000:26:00.0", "read": {"value": 4}}]}}]'
         ),
     ),

@@ -20,9 +20,6 @@ from ..model import WHOLE, Device
 from ..parallel import command_of, run_all
 
 _LIST = re.compile(r"^\s*hccs (?P<name>[a-z ]{1,30}?)\s*:\s*(?P<value>\S.*?)\s*$", re.IGNORECASE)
-_VNPU = re.compile(
-    r"^\|?\s*(?P<id>[0-9]{3,5})\s*\|\s*[^|]*\|\s*[^|]*\|\s*[^|]*\|\s*(?P<template>vir\w{1,30})\s*\|?\s*$"
-)
 _NODE = re.compile(r"/vdavinci(\d{3,5})$")
 _FIRST_VNPU, _VNPUS_OF_A_CHIP = 100, 16
 
@@ -64,8 +61,14 @@ def _port(number: int, mode: str, lanes: str, speed: str) -> dict:
 
 def parse_vnpus(output: str) -> dict[int, str]:
     """Return the templates of the vNPUs of a chip by their numbers, from ``npu-smi info -t info-vnpu``."""
-    rows = (_VNPU.match(line.strip()) for line in text.plain(output).splitlines())
-    return {int(row["id"]): row["template"] for row in rows if row}
+    templates = {}
+    for line in text.plain(output).splitlines():
+        # Number, group, container, status, template: split, for an expression with that many blanks takes minutes.
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        number = text.whole_number(cells[0])
+        if len(cells) == 5 and number is not None and re.fullmatch(r"vir\w{1,30}", cells[4]):
+            templates[number] = cells[4]
+    return templates
 
 
 def ask_hccs(runner, devices: list[Device], timeout_seconds: float) -> list[str]:

@@ -691,8 +691,7 @@ class Nvidia(Vendor):
                 # A complete answer: the driver runs and has no card (also where a container was given none).
                 tool.state = TOOL_OK
                 return True
-            spoke = result.rc != 0 and "<" not in result.stdout and not text.garbled(result.stdout)
-            if failure.reason or failure.lost or spoke:
+            if failure.reason or failure.lost or not _is_damaged(result):
                 tool.state = TOOL_FAILED
                 answer.errors.append(f"{tool.command}: {tool.excerpt or f'exit code {result.rc} and no text'}")
             else:
@@ -736,7 +735,8 @@ class Nvidia(Vendor):
         from ..parallel import run_all
 
         commands = [[program, "-q", "-x", "-i", address] for address in asked]
-        damaged = []
+        damaged: list[str] = []
+        unread: list[str] = []
         for address, result in zip(asked, run_all(runner, commands, timeout_seconds, limit=8)):
             if result.hung:
                 tool.state = TOOL_HUNG
@@ -751,6 +751,7 @@ class Nvidia(Vendor):
             except Unreadable as exc:
                 if not failure.lost and not failure.reason:
                     damaged.append(address)
+                    unread += [address] if _is_damaged(result) else []
                 answer.errors.append(
                     f"nvidia-smi -q -x -i {address}: {text.excerpt(_speech(result), limit=300) or exc}"
                 )
@@ -763,8 +764,8 @@ class Nvidia(Vendor):
             self._ask_csv(runner, program, answer, timeout_seconds)
         answer.devices.sort(key=lambda device: pci.sort_key(device.pci_address or "ffffffff:ff:1f.7"))
         told = {device.pci_address for device in answer.devices} | set(answer.lost)
-        if any(address not in told for address in damaged):
-            # They may be well: what they said could not be read.
+        if any(address not in told for address in unread):
+            # They may be well: what was said of them could not be read.
             tool.state = TOOL_UNREADABLE if tool.state != TOOL_HUNG else tool.state
             return False
         return True
@@ -827,6 +828,11 @@ class Nvidia(Vendor):
         told = runner.read(f"/proc/driver/nvidia/gpus/{device.pci_address}/information") or ""
         minor = re.search(_MINOR, told)
         return runner.glob(f"/dev/nvidia{minor[1]}") if minor else []
+
+
+def _is_damaged(result: Result) -> bool:
+    """Tell whether an answer without cards is a document or bytes, or a success: no words of a tool that failed."""
+    return result.rc == 0 or "<" in result.stdout or text.garbled(result.stdout)
 
 
 def _speech(result: Result) -> str:

@@ -121,6 +121,7 @@ def test_vnpus_by_their_numbers():
         117: "vir05_1c_16g",
     }
     assert ascend_links.parse_vnpus("") == {}
+    assert ascend_links.parse_vnpus("|  116      |" + " " * 500_000 + "|\n") == {}
 
 
 NODES = ("/dev/davinci0", "/dev/davinci1", "/dev/vdavinci116", "/dev/vdavinci117")

@@ -709,6 +709,9 @@ def test_a_damaged_answer_is_made_up_for_by_asking_each_card():
     assert tool.state == TOOL_UNREADABLE
 
 
+BOTH = ("0000:18:00.0", "0000:2a:00.0")
+
+
 def test_csv_is_the_last_resort():
     half = document(card())[:-30]
     addresses = ["0000:1b:00.0", "0000:43:00.0", "0000:ba:00.0"]
@@ -760,7 +763,59 @@ def test_csv_rows():
 )
 def test_csv_that_is_none(row):
     with pytest.raises(nvidia.Unreadable):
-        nvidia.parse_csv(row)
+        nvidia.parse_csv(f"{row}\n")
+
+
+def test_csv_without_an_end_is_cut_off():
+    """Half of "12" errors is another number."""
+    with pytest.raises(nvidia.Unreadable, match="the last row has no end: 2, NVIDIA H200"):
+        nvidia.parse_csv(own("query-gpu_580_3xH200.csv").rstrip("\n"))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_a_card_whose_answer_nobody_can_read_is_not_counted_as_missing(rows):
+    half = document(card())[:-30]
+    addresses = ["0000:1b:00.0", "0000:43:00.0", "0000:ba:00.0"]
+    table = "".join(own("query-gpu_580_3xH200.csv").splitlines(keepends=True)[:rows])
+    answer, tool, _runner = ask(
+        {ALL: (0, half, ""), **{alone(address): (0, half, "") for address in addresses}, CSV: (0, table, "")},
+        *addresses,
+    )
+    assert (answer.count, tool.state, len(answer.devices)) == (None, TOOL_UNREADABLE, rows)
+
+
+def test_one_answer_that_nobody_can_read_leaves_the_number_open():
+    answers = answers_alone("0000:18:00.0", "0000:2a:00.0")
+    answers[alone("0000:2a:00.0")] = (1, "\x7fELF\x02\x01", "")
+    answer, tool, _runner = ask({ALL: (1, "\x7fELF\x02\x01", ""), CSV: (1, "\x7fELF", ""), **answers}, *BOTH)
+    assert (answer.count, tool.state) == (None, TOOL_UNREADABLE)
+    assert [device.pci_address for device in answer.devices] == ["0000:18:00.0"]
+
+
+def test_a_card_that_fails_in_words_is_counted_as_one_that_did_not_answer():
+    answers = answers_alone("0000:18:00.0", "0000:2a:00.0")
+    answers[alone("0000:2a:00.0")] = (1, "Something new went wrong\n", "")
+    answer, _tool, _runner = ask({ALL: (1, "Something new went wrong\n", ""), CSV: (1, "", ""), **answers}, *BOTH)
+    assert (answer.count, [device.pci_address for device in answer.devices]) == (1, ["0000:18:00.0"])
+
+
+@pytest.mark.parametrize(
+    ("rc", "said", "state"),
+    [
+        (1, "Segmentation fault\n", TOOL_FAILED),
+        (139, "", TOOL_FAILED),
+        (1, "\x7fELF\x02", TOOL_UNREADABLE),
+        (0, "\ufffd\ufffd", TOOL_UNREADABLE),
+        (1, document(card())[:-30], TOOL_UNREADABLE),
+        (0, "Segmentation fault\n", TOOL_UNREADABLE),
+    ],
+)
+def test_damaged_is_not_refused(rc, said, state):
+    """What is readable and comes with an exit code is the tool's reason; what is not is damaged."""
+    answers = {alone(address): (rc, said, "") for address in BOTH}
+    answer, tool, _runner = ask({ALL: (rc, said, ""), CSV: (rc, said, ""), **answers}, *BOTH)
+    assert (tool.state, answer.count, answer.devices) == (state, None, [])
+    assert tool.excerpt == said.replace("\x7f", "\ufffd").replace("\x02", "\ufffd").strip()
 
 
 def test_names_of_programs_may_break_the_document():
