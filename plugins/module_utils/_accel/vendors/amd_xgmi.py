@@ -119,7 +119,8 @@ def _ports(told: dict, address: str, order: list[str]) -> list[dict]:
 
 
 def _documents(output: str) -> list:
-    decoder, documents, position = json.JSONDecoder(), [], 0
+    decoder, position = json.JSONDecoder(), 0
+    documents: list = []
     output = text.whole_characters(output)
     for start in re.finditer(r"^[\[{]", output, re.MULTILINE):
         if start.start() < position:
@@ -149,7 +150,7 @@ def ask(runner, devices: list[Device], timeout_seconds: float, well: bool) -> li
     if not well:
         # A card that hangs must not take the links of the others with it. Alone, each tells of its ports, of no peer.
         commands = [[path, "xgmi", "-g", str(device.pci_address), "--json"] for device in wanted]
-    found: dict[str, list[dict]] = {}
+    found: dict[str | None, list[dict]] = {}
     said = []
     for result in run_all(runner, commands, timeout_seconds):
         told = {} if result.hung else parse_xgmi(result.stdout)

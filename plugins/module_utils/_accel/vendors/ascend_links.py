@@ -19,7 +19,6 @@ from .. import pci, text
 from ..model import WHOLE, Device
 from ..parallel import command_of, run_all
 
-_LIST = re.compile(r"^\s*hccs (?P<name>[a-z ]{1,30}?)\s*:\s*(?P<value>\S.*?)\s*$", re.IGNORECASE)
 _NODE = re.compile(r"/vdavinci(\d{3,5})$")
 _FIRST_VNPU, _VNPUS_OF_A_CHIP = 100, 16
 
@@ -28,9 +27,9 @@ def parse_hccs(output: str) -> list[dict]:
     """Return the HCCS ports of a chip, as ``Device.ports``; none where the answer tells of none (310P, no HCCS)."""
     told: dict[str, str] = {}
     for line in text.plain(output).splitlines():
-        found = _LIST.match(line)
-        if found:
-            told.setdefault(found["name"].lower().strip(), found["value"])
+        name, value = text.name_and_value(line)
+        if value and name.lower().startswith("hccs "):
+            told.setdefault(name[5:].strip().lower(), value)
     modes, lanes, speeds = (_items(told.get(name)) for name in ("lane mode", "link lane list", "link speed"))
     if not modes or len(modes) != len(lanes) or len(modes) != len(speeds):
         return []
@@ -104,7 +103,7 @@ def add_vnpus(runner, devices: list[Device], timeout_seconds: float) -> list[str
     by_chip: dict[int, list[int]] = {}
     for number in sorted(numbers):
         by_chip.setdefault((number - _FIRST_VNPU) // _VNPUS_OF_A_CHIP, []).append(number)
-    problems = []
+    problems: list[str] = []
     for device in devices:
         own = by_chip.get(device.index if device.index is not None else -1, [])
         if own:

@@ -63,6 +63,7 @@ def test_a_fault_that_the_tool_tells_is_not_read_as_well(first, told):
         hccs(speeds=[]),
         hccs().replace("[", "("),
         hccs()[:160],
+        "\thccs link lane list : [1111" + " " * 500_000 + "\n",
     ],
 )
 def test_what_tells_of_no_port_has_none(output):
