@@ -73,6 +73,15 @@ def is_failed(host, card, check: str) -> bool:
     return check in _failed(host, card)
 
 
+def _parts(card) -> list[dict]:
+    """Return the partitions of a card. Two chips on one function are none: nobody split them."""
+    return [one for one in _dicts(card.device.get("logical")) if one.get("kind") != "chip"]
+
+
+def _is_split(card) -> bool:
+    return bool(_parts(card)) or card.device.get("partition_mode") not in (None, WHOLE, NOT_SPLITTABLE)
+
+
 def partition(host, card, blocker: str | None) -> None:
     """Judge into how many logical devices a card is split (MIG, compute partitions, vNPU) against what is declared.
 
@@ -82,11 +91,8 @@ def partition(host, card, blocker: str | None) -> None:
     name = "cluster_accelerator_partitions"
     raw = host.declared.get(name)
     declared = 1 if raw is None or raw == "" else to_int(raw)
-    # Two chips on one function are no partitions: nobody split them.
-    parts = [one for one in _dicts(card.device.get("logical")) if one.get("kind") != "chip"]
-    mode = card.device.get("partition_mode")
-    named = mode not in (None, WHOLE, NOT_SPLITTABLE)
-    split = bool(parts) or named
+    parts, mode = _parts(card), card.device.get("partition_mode")
+    named, split = mode not in (None, WHOLE, NOT_SPLITTABLE), _is_split(card)
     shown = host.say["parts"].format(len(parts)) if split else host.say["whole_card"]
     shown = host.say["mode"].format(mode, shown) if named else shown
     listed = "\n".join(" ".join(str(one[key]) for key in _PART_WORDS if one.get(key) is not None) for one in parts)
@@ -245,9 +251,12 @@ def ports(host, card, blocker: str | None) -> None:
     if most and not socketed and not any(_up(one) for group in alike for one in group):
         host.add(f"{check}.unused", card)
         return
-    if not own and is_failed(host, card, PARTITION):
-        # A card that is split is not asked for its links (nvidia-smi, amd-smi).
-        host.add(f"{check}.blocked", card, expected=most or None, blocked_by=PARTITION, evidence=evidence)
+    if not own and _is_split(card):
+        # nvidia-smi tells no links of a card with MIG, whose instances can't use any.
+        if is_failed(host, card, PARTITION):
+            host.add(f"{check}.blocked", card, expected=most or None, blocked_by=PARTITION, evidence=evidence)
+        else:
+            host.add(f"{check}.split", card)
         return
     if not own:
         host.add(f"{check}.unknown", card, expected=most or None, detail=host.say["not_told"], evidence=evidence)

@@ -693,6 +693,11 @@ CAUSES = {
     "device.ports.none": _cause(
         NOT_APPLICABLE, "no card like {card} tells of links to other cards", "没有与 {card} 同型号的卡给出卡间互联信息"
     ),
+    "device.ports.split": _cause(
+        NOT_APPLICABLE,
+        "{card} is split as declared, and tells of no links to other cards",
+        "{card} 按声明已分区，不给出卡间互联信息",
+    ),
     "device.ports.unused": _cause(
         NOT_APPLICABLE,
         "no link of {card} or its siblings is in use: there is no bridge between them",

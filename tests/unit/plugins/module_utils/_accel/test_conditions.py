@@ -58,6 +58,10 @@ def test_partitions_that_are_declared_are_no_fault():
     told = state(devices(split(), declared))
     assert told["device.partition", "SXM5"] == ("pass", "ok", None)
     assert told["device.partition", "SXM6"] == ("fail", "whole", None)
+    assert told["device.ports", "SXM5"] == ("pass", "ok", None)
+    # With MIG there are no links to tell of.
+    told = state(devices(split(ports=[]), declared))
+    assert told["device.ports", "SXM5"] == ("not_applicable", "split", None)
     assert told["device.count", "gpu-01"] == ("pass", "ok", None)
 
 

@@ -1423,6 +1423,9 @@ def everything(language):
         found += slot_findings(observation, language=language)
     for field, declared in (case[:2] for case in CAUSES_OF_A_CARD):
         found += devices(altered(*field), declared, language=language)
+    split = altered("logical", PARTS)
+    split["devices"][6]["ports"] = []
+    found += devices(split, {PARTITIONS: 2}, language=language)
     found += devices(seen.healthy(), {"cluster_processes_allowed": "yes"}, language=language)
     found += devices(seen.driver_library_mismatch(seen.healthy()), AMD, language=language)
     for error in ([DAMAGED], [BOGUS]):
