@@ -399,6 +399,7 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "text.whole_number": (text.whole_number, None, _WORD),
     "text.size_bytes": (text.size_bytes, None, _WORD),
     "text.name_and_value": (text.name_and_value, None, _WORD),
+    "text.garbled": (text.garbled, None, _WORD),
     "text.excerpt": (text.excerpt, str, {"errors": ()}),
     "text.same_version": (_two, None, {**_WORD, "texts": ("570.124570.124.06", "1.21.2", "a.bb.a")}),
     "asking.address_of": (asking.address_of, None, _WORD),

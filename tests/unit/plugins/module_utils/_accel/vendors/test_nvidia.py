@@ -966,6 +966,12 @@ def test_recorded_list_of_split_cards(recordings):
     ]
 
 
+def test_recorded_links_of_a_split_card(recordings):
+    """With MIG the tool names the card and tells no link of it."""
+    cards = nvidia.parse_nvlink((recordings / "nvidia/capture_nvidia-h200-mig__590.48.01.txt").read_text())
+    assert cards == {"GPU-00000000-0000-0000-0000-000000000000": []}
+
+
 def test_recorded_xml_cut_anywhere(recordings):
     for path in sorted((recordings / "nvidia").glob("q-x_hw_*.xml")):
         text = path.read_text()
