@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 
 from .runner import Result
 
@@ -19,6 +18,9 @@ def run_all(runner, commands: list[list[str]], timeout_seconds: float, limit: in
     """Return the results of ``commands`` in their order, at most ``limit`` of them running at a time."""
     if len(commands) < 2:
         return [runner.run(argv, timeout_seconds) for argv in commands]
+    # Imported when needed: a host with one command needs no threads.
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(max_workers=min(limit, len(commands))) as pool:
         return list(pool.map(lambda argv: runner.run(argv, timeout_seconds), commands))
 

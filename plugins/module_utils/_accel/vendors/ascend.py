@@ -42,6 +42,7 @@ from ..model import (
     Tool,
 )
 from ..parallel import command_of, run_all
+from ..tools import BADNESS, add_error, address_of, reason_of, settle
 from .base import FILE, Answer, Vendor, VersionSource
 
 VERSION_FILE = "/usr/local/Ascend/driver/version.info"
@@ -51,7 +52,7 @@ VERSION_FILE = "/usr/local/Ascend/driver/version.info"
 # -8020: a container or process holds the device.
 _CODES = {-8005: "driver_not_ready", -8020: "in_use_elsewhere"}
 _CODE = re.compile(r"\bret(?:urn)?(?: code)? is (-\d{1,9})\b")
-_NO_PERMISSION = re.compile(r"permission denied|not permitted|no permission", re.IGNORECASE)
+_REASONS = ((r"not permitted|no permission", "no_permission"),)
 
 _HEADER = re.compile(r"npu-smi\s+(\S+)\s+Version:\s*(\S+)")
 _BORDER = re.compile(r"^\+[-=+]*\+$")
@@ -60,7 +61,6 @@ _USAGE = re.compile(r"(?<![0-9])([0-9]{1,12})\s*/\s*([0-9]{1,12})(?![0-9])")
 _MAP_COLUMNS = ("NPU ID", "Chip ID", "Chip Logic ID", "Chip Phy-ID", "Slot ID", "Chip Name")
 # Only OK passes; what is not known here is unknown.
 _HEALTH = {"ok": "ok", "warning": "warning", "alarm": "critical", "critical": "critical"}
-_BADNESS = ("ok", "unknown", "warning", "critical")
 _MOST_CHIPS = 64  # of one board; the boards of today have one or two
 
 
@@ -296,7 +296,7 @@ def devices(table: Table, boards: dict[int, dict], dies: dict[tuple[int, int], s
     """
     found: dict[tuple, list[Chip]] = {}
     for chip in table.chips:
-        address = chip.bdf or _address(boards.get(chip.npu, {}).get("PCIe Bus Info"))
+        address = chip.bdf or address_of(boards.get(chip.npu, {}).get("PCIe Bus Info"))
         found.setdefault((chip.npu, address), []).append(chip)
     return [_device(key[1], rows, table, boards.get(key[0], {}), dies, source) for key, rows in found.items()]
 
@@ -367,7 +367,7 @@ def _health(rows: list[Chip], board: dict[str, str]) -> Health:
     if compatible and compatible.upper() != "OK":
         states.add("warning")
         reasons.append(f"driver and firmware: compatibility is {compatible}")
-    return Health(max(states, key=_BADNESS.index), reasons)
+    return Health(max(states, key=BADNESS.index), reasons)
 
 
 def slot_labels(found: list[Device], boards: dict[int, dict]) -> dict[str, str]:
@@ -380,13 +380,6 @@ def slot_labels(found: list[Device], boards: dict[int, dict]) -> dict[str, str]:
         if device.pci_address and number and counts[number] == 1:
             labels[device.pci_address] = str(number)
     return labels
-
-
-def _address(word: str | None) -> str | None:
-    try:
-        return pci.normalise(word) if word else None
-    except ValueError:
-        return None
 
 
 def _pci_id(board: dict[str, str]) -> str | None:
@@ -508,7 +501,7 @@ class _Query:
 
     def _addresses(self, table: Table) -> set[str]:
         """Return the addresses of the chips that are known so far."""
-        boards = {npu: _address(board.get("PCIe Bus Info")) for npu, board in self.boards.items()}
+        boards = {npu: address_of(board.get("PCIe Bus Info")) for npu, board in self.boards.items()}
         return {address for address in (chip.bdf or boards.get(chip.npu) for chip in table.chips) if address}
 
     def _node_numbers(self) -> list[int]:
@@ -519,7 +512,7 @@ class _Query:
         """Return the NPUs that ``info -l`` knows and that have not been asked yet."""
         listed = self._run("info", "-l")
         if listed.hung:
-            self.answer.errors.append(f"{command_of(listed)}: no answer within {self.timeout:g} s")
+            add_error(self.answer, listed)
         asked = {chip.npu for chip in table.chips} | set(self.hung)
         return [npu for npu in read_list(_whole_lines(listed.stdout)) if npu not in asked]
 
@@ -578,7 +571,7 @@ class _Query:
         commands = [[self.path, "info", "-t", "board", "-i", str(row.npu), "-c", str(row.chip)] for row in wanted]
         for row, result in zip(wanted, run_all(self.runner, commands, self.timeout)):
             fields = self._fields(row.npu, result)
-            row.bdf = row.bdf or _address(fields.get("PCIe Bus Info"))
+            row.bdf = row.bdf or address_of(fields.get("PCIe Bus Info"))
             row.name = row.name or _chip_name(fields)
             die = die_id(fields)
             # A number that a healthy host is not asked for would make this another card.
@@ -587,7 +580,7 @@ class _Query:
 
     def _name_hung(self, table: Table) -> None:
         """Put the addresses of the NPUs that hang into the answer."""
-        boards = {npu: _address(board.get("PCIe Bus Info")) for npu, board in self.boards.items()}
+        boards = {npu: address_of(board.get("PCIe Bus Info")) for npu, board in self.boards.items()}
         places = [(chip.npu, chip.bdf or boards.get(chip.npu)) for chip in table.chips if chip.npu in self.hung]
         self.answer.hung = list(dict.fromkeys(address for _unused, address in places if address))
         # One without any row has the address that is left over, where only one reading is possible.
@@ -600,13 +593,12 @@ class _Query:
         fields = read_fields(_whole_lines(result.stdout))
         if result.hung:
             self.hung[npu] = command_of(result)
-            self.answer.errors.append(f"NPU {npu}: {command_of(result)}: no answer within {self.timeout:g} s")
+            add_error(self.answer, result, card=f"NPU {npu}")
             return {}
         if "NPU ID" not in fields:
             if guessed:
                 return {}
-            said = text.excerpt(result.stdout, result.stderr, limit=300) or f"rc {result.rc}, nothing printed"
-            self.answer.errors.append(f"NPU {npu}: {command_of(result)}: {said}")
+            add_error(self.answer, result, text.excerpt(result.stdout, result.stderr, limit=300), card=f"NPU {npu}")
             return {}
         return fields
 
@@ -621,18 +613,10 @@ def _whole_lines(output: str) -> str:
 
 
 def _judge_failure(answer: Answer, tool: Tool, table: Table, result) -> None:
-    """Set the state of a tool whose table cannot be used, and keep what it said."""
+    """Settle a tool whose table cannot be used."""
     said = result.stdout + result.stderr
-    tool.excerpt = text.excerpt(result.stdout, result.stderr)
-    if result.hung:
-        tool.state = TOOL_HUNG
-        answer.errors.append(f"{tool.command}: no answer in time")
-        return
-    if table.state not in (TOOL_OK, TOOL_UNREADABLE):
-        tool.reason = table.state
-    elif _NO_PERMISSION.search(said):
-        tool.reason = "no_permission"
-    failed = tool.reason or table.code is not None or result.rc
-    tool.state = TOOL_FAILED if failed else TOOL_UNREADABLE
-    said = text.excerpt(said, limit=300) or f"rc {result.rc}, nothing printed"
-    answer.errors.append(f"{tool.command}: {tool.state}: {said}")
+    reason = table.state if table.state not in (TOOL_OK, TOOL_UNREADABLE) else reason_of(said, _REASONS)
+    settle(tool, result, reason)
+    if table.code is not None and not result.hung:
+        tool.state = TOOL_FAILED
+    add_error(answer, result, f"{tool.state}: {text.excerpt(said, limit=300)}")
