@@ -42,6 +42,7 @@ from ..model import (
     Tool,
 )
 from ..parallel import command_of, run_all
+from ..runner import Result
 from ..tools import BADNESS, add_error, address_of, reason_of, settle
 from .base import FILE, Answer, Vendor, VersionSource
 
@@ -455,6 +456,9 @@ class _Query:
         self.boards: dict[int, dict] = {}
         self.dies: dict[tuple[int, int], str] = {}
         self.hung: dict[int, str] = {}  # NPU id -> the command that did not come back
+        self.asked: set[int] = set()  # NPU ids whose boards were asked
+        self.refused: dict[int, Result] = {}  # guessed NPU id -> what was said instead of a board
+        self.numbers: dict[tuple[int, int], int | None] | None = None  # (NPU, chip) -> device number, once asked
 
     def ask(self) -> None:
         """Ask for the table, then for what it does not tell."""
@@ -477,7 +481,7 @@ class _Query:
         else:
             self._ask_boards(table, list(dict.fromkeys(chip.npu for chip in table.chips)), [])
         if len(self._addresses(table)) + len(self.hung) < max(1, len(self.known)):
-            self._ask_boards(table, [], self._listed(table))
+            self._ask_boards(table, [], self._listed())
         self._ask_dies(table)
         self._name_hung(table)
         answer = self.answer
@@ -508,13 +512,16 @@ class _Query:
         found = (re.search(r"davinci(\d+)$", path) for path in self.runner.glob("/dev/davinci[0-9]*"))
         return sorted(int(match[1]) for match in found if match)
 
-    def _listed(self, table: Table) -> list[int]:
+    def _listed(self) -> list[int]:
         """Return the NPUs that ``info -l`` knows and that have not been asked yet."""
         listed = self._run("info", "-l")
         if listed.hung:
             add_error(self.answer, listed)
-        asked = {chip.npu for chip in table.chips} | set(self.hung)
-        return [npu for npu in read_list(_whole_lines(listed.stdout)) if npu not in asked]
+        npus = read_list(_whole_lines(listed.stdout))
+        for npu in npus:
+            if npu in self.refused:  # it was no wrong guess
+                self._note_refusal(npu, self.refused[npu])
+        return [npu for npu in npus if npu not in self.asked]
 
     def _ask_boards(self, table: Table, seen: list[int], unseen: list[int], guessed: bool = False) -> None:
         """Ask the boards of NPUs, health and memory of those that the table does not show, and the device numbers.
@@ -522,13 +529,15 @@ class _Query:
         ``guessed`` ids need not exist, so that a refusal is no error.
         """
         npus = [*seen, *unseen]
+        self.asked.update(npus)
         commands: list[list[str]] = [[self.path, "info", "-t", "board", "-i", str(npu)] for npu in npus]
         commands += [[self.path, "info", "-t", what, "-i", str(npu)] for what in ("health", "memory") for npu in unseen]
-        mapped = bool(unseen) or any(chip.phy_id is None for chip in table.chips)
+        mapped = self.numbers is None and (bool(unseen) or any(chip.phy_id is None for chip in table.chips))
         if mapped:
             commands.append([self.path, "info", "-m"])
         results = run_all(self.runner, commands, self.timeout)
-        numbers = read_map(_whole_lines(results.pop().stdout)) if mapped else {}
+        if mapped:
+            self.numbers = read_map(_whole_lines(results.pop().stdout))
         boards, rest = results[: len(npus)], results[len(npus) :]
         for npu, result in zip(npus, boards):
             fields = self._fields(npu, result, guessed)
@@ -550,7 +559,7 @@ class _Query:
                 table.chips.append(Chip(npu, chip, name=name, health=word, memory_total_mb=size))
         for row in table.chips:
             if row.phy_id is None:
-                row.phy_id = numbers.get((row.npu, row.chip))
+                row.phy_id = (self.numbers or {}).get((row.npu, row.chip))
 
     def _ask_dies(self, table: Table) -> None:
         """Ask for chips' own numbers where the board's serial does not tell them apart, and for names not told yet."""
@@ -597,10 +606,14 @@ class _Query:
             return {}
         if "NPU ID" not in fields:
             if guessed:
-                return {}
-            add_error(self.answer, result, text.excerpt(result.stdout, result.stderr, limit=300), card=f"NPU {npu}")
+                self.refused[npu] = result
+            else:
+                self._note_refusal(npu, result)
             return {}
         return fields
+
+    def _note_refusal(self, npu: int, result: Result) -> None:
+        add_error(self.answer, result, text.excerpt(result.stdout, result.stderr, limit=300), card=f"NPU {npu}")
 
 
 def _chip_name(fields: dict[str, str]) -> str | None:
