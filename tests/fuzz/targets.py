@@ -42,6 +42,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel import (
     text,
     tools,
     versions,
+    xml_answer,
 )
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Result
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors import base, declared
@@ -385,7 +386,7 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "tools.address_of": (tools.address_of, None, _WORD),
     "tools.percent": (tools.percent, None, _WORD),
     "tools.cells_of": (tools.cells_of, None, _WORD),
-    "tools.xml_tree": (lambda given: tools.xml_tree(given, "dlsmi_log")[1], str, {"kind": "denglin"}),
+    "xml_answer.xml_tree": (lambda given: xml_answer.xml_tree(given, "dlsmi_log")[1], str, {"kind": "denglin"}),
     "declared.json": (_site_vendor("json"), base.Answer, {**_SITE, "texts": (SITE_JSON,)}),
     "declared.csv": (_site_vendor("csv"), base.Answer, {**_SITE, "texts": (SITE_CSV,)}),
     "tools.generation_gts": (tools.generation_gts, None, _WORD),

@@ -61,8 +61,13 @@ def normalise(address: str) -> str | None:
     malformed. A line of the kernel (``PCI:0019:01:00``) leaves function 0 out; a bare address without
     a function names a device (see ``normalise_device``) and is refused here.
     """
-    if _CANONICAL.fullmatch(address) and address[4] == ":":
-        return address  # by far the most frequent; nothing to do
+    # By far the most frequent: sysfs prints four digits of the domain, NVIDIA eight, both capital letters or not.
+    low = address.lower()
+    if _CANONICAL.fullmatch(low):
+        if low[4] == ":":
+            return low
+        if low[8:9] == ":" and low.startswith("0000"):
+            return low[4:]
     parts = _split(address)
     if parts is None:
         return None

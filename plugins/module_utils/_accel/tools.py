@@ -21,7 +21,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from . import pci, text
 from .model import (
@@ -41,9 +40,6 @@ from .parallel import command_of, run_all
 from .runner import Result
 from .vendors.base import Answer, Unreadable
 
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
 # What a tool says (a regular expression, any case) and the word of ``Tool.reason`` for it; the first that is found.
 Reasons = Sequence[tuple[str, str]]
 
@@ -61,8 +57,6 @@ _GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 _DOCUMENT = re.compile(r"^[ \t]*[\[{](?=\s*(?:[\"\[{}\]\d-]|$))", re.MULTILINE)
 _DRM_NODE = re.compile(r"/(?:card|renderD)\d+$")
 _PROCESS = re.compile(r"^(?P<number>\d{1,9})\s+(?P<pid>\d{1,9})\s+(?P<name>\S.*?)\s+(?P<memory>\d{1,9})\s*(?:MiB|MB)?$")
-_PROCESS_NAME = r"(?s)(<process_name>)((?:(?!</?process_name>).)*)(</process_name>)"
-_NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 # What a line of XML, of a table, of JSON begins with.
 _DATA = ("<", "|", "+", "{", "}", '"')
 _PASSED_THROUGH = ("vfio-pci", "pci-stub")
@@ -496,37 +490,6 @@ def json_documents(output: str) -> tuple[list, str]:
     if not documents:
         raise Unreadable("no JSON in the answer")
     return documents, around
-
-
-def xml_tree(output: str, root: str, without: str = "") -> tuple[Element, str]:
-    """Return the element ``root`` of an answer and the text around it; Unreadable when it is not there in full.
-
-    ``without`` names elements that are long, that nobody reads and that hold none of their own name.
-    """
-    # Imported when needed: most hosts never parse XML.
-    from xml.etree import ElementTree
-
-    begin, closing = output.find(f"<{root}"), f"</{root}>"
-    end = output.rfind(closing)
-    if begin < 0 or end < begin:
-        raise Unreadable(f"no complete {root} in the answer")
-    around = re.sub(r"<[?!][^<>]*>", "", output[:begin]) + output[end + len(closing) :]
-    body = output[begin : end + len(closing)]
-    if without:
-        first, *rest = body.split(f"<{without}>")
-        body = first + "".join(piece.partition(f"</{without}>")[2] or piece for piece in rest)
-    try:
-        return ElementTree.fromstring(body), around.strip()
-    except ElementTree.ParseError:
-        pass
-    # Names of processes are printed as they are: "&", "<" or control characters in one break the document.
-    from html import escape, unescape
-
-    body = re.sub(_PROCESS_NAME, lambda m: m[1] + escape(unescape(m[2])) + m[3], re.sub(_NOT_XML, "", body))
-    try:
-        return ElementTree.fromstring(body), around.strip()
-    except ElementTree.ParseError as exc:
-        raise Unreadable(f"the XML is damaged: {exc}") from exc
 
 
 # Health, where the tool has no word for it

@@ -32,8 +32,8 @@ from ..tools import (
     nodes_below,
     sick_words,
     take_all,
-    xml_tree,
 )
+from ..xml_answer import xml_tree
 from .base import Answer, Unreadable, Vendor
 
 if TYPE_CHECKING:

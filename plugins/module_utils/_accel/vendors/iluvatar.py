@@ -34,8 +34,8 @@ from ..tools import (
     rows,
     sick,
     worst,
-    xml_tree,
 )
+from ..xml_answer import xml_tree
 from .base import Answer, Unreadable, Vendor
 
 if TYPE_CHECKING:

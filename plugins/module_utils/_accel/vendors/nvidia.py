@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from .. import pci, text
 from ..model import (
@@ -34,11 +33,18 @@ from ..model import (
 )
 from ..parallel import command_of, run_all
 from ..runner import Result, Runner
-from ..tools import add_error, address_of, generation_gts, note_hang, reason_of, settle, sick_reasons, worst, xml_tree
+from ..tools import (
+    add_error,
+    address_of,
+    generation_gts,
+    note_hang,
+    reason_of,
+    settle,
+    sick_reasons,
+    worst,
+)
+from ..xml_answer import Fields, leave_out, without_tabs, xml_tree
 from .base import COMMAND, FILE, LINK, Answer, Unreadable, Vendor, VersionSource
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 CSV_FIELDS = (
     "index",
@@ -125,8 +131,9 @@ def parse_query(output: str) -> Query:
     Elements are always taken by their full path: names repeat under different parents, and they moved and
     were renamed between driver generations. A device of which a field says "GPU is lost" is listed as lost.
     """
-    # More than half of the document is lists of clocks.
-    root, notes = xml_tree(output, "nvidia_smi_log", without="supported_clocks")
+    # Lists of clocks are more than half of the document.
+    output = without_tabs(leave_out(output, "supported_clocks"))
+    root, notes = xml_tree(output, "nvidia_smi_log")
     query = Query(
         driver_version=text.clean(root.findtext("driver_version")),
         attached=text.integer(root.findtext("attached_gpus")),
@@ -136,7 +143,7 @@ def parse_query(output: str) -> Query:
     # Looking at every field is for hosts where one of them says something.
     low = output.lower()
     any_sick = any(word in low for word in _SICK_WORDS)
-    for index, gpu in enumerate(root.findall("gpu")):
+    for index, gpu in enumerate(map(Fields, root.findall("gpu"))):
         sick = _sick_fields(gpu) if any_sick else {}
         device = _device(gpu, index, query.driver_version, sick)
         if any("is lost" in word.lower() for word in sick):
@@ -151,10 +158,10 @@ def parse_query(output: str) -> Query:
     return query
 
 
-def _sick_fields(gpu: Element) -> dict[str, list[str]]:
+def _sick_fields(gpu: Fields) -> dict[str, list[str]]:
     """Return the fields that are supported but can't be read now, by what stands there instead of a value."""
     sick: dict[str, list[str]] = {}
-    for part in gpu:
+    for part in gpu.element:
         if part.tag in ("processes", "accounted_processes", "supported_clocks"):
             continue  # names of programs may say anything, and lists of clocks are long
         for element in part.iter():
@@ -164,19 +171,20 @@ def _sick_fields(gpu: Element) -> dict[str, list[str]]:
     return sick
 
 
-def _device(gpu: Element, index: int, driver_version: str | None, sick: dict[str, list[str]]) -> Device:
+def _device(gpu: Fields, index: int, driver_version: str | None, sick: dict[str, list[str]]) -> Device:
     def told(*paths: str) -> str | None:
         return next((word for word in (text.clean(gpu.findtext(path)) for path in paths) if word), None)
 
     minor = told("minor_number")
     ids = told("pci/pci_device_id") or ""
+    repair = _repair(gpu)
     return Device(
         index=index,
         vendor="nvidia",
         model=told("product_name"),
         serial=text.identifier(gpu.findtext("serial")),
         uuid=text.identifier(gpu.findtext("uuid")),
-        pci_address=address_of(told("pci/pci_bus_id") or gpu.get("id") or ""),
+        pci_address=address_of(told("pci/pci_bus_id") or gpu.element.get("id") or ""),
         pci_id=f"{ids[4:]}:{ids[:4]}".lower() if re.fullmatch("[0-9A-Fa-f]{4}10DE", ids, re.I) else None,
         module_id=text.integer(told("platformInfo/module_id", "gpu_module_id", "module_id")),
         device_nodes=[f"/dev/nvidia{minor}"] if minor and minor.isdigit() else [],
@@ -185,16 +193,16 @@ def _device(gpu: Element, index: int, driver_version: str | None, sick: dict[str
         memory_bytes=text.size_bytes(told("fb_memory_usage/total")),
         link=_link(gpu),
         logical=_mig_devices(gpu),
-        health=_health(gpu, sick),
+        health=_health(gpu, sick, repair),
         ecc=_ecc(gpu),
-        repair=_repair(gpu),
+        repair=repair,
         readings=_readings(gpu),
         processes=_processes(gpu),
         source=f"nvidia-smi {driver_version}" if driver_version else "nvidia-smi",
     )
 
 
-def _link(gpu: Element) -> Link:
+def _link(gpu: Fields) -> Link:
     """Return the link as the tool tells it; sysfs, which knows the bridges too, goes before it."""
 
     def generation(*names: str) -> float | None:
@@ -227,9 +235,9 @@ def under_load(pstate: str | None, utilisation: str | None) -> bool | None:
     return None if busy is None else True
 
 
-def _processes(gpu: Element) -> list[dict]:
+def _processes(gpu: Fields) -> list[dict]:
     found = []
-    for process in gpu.findall("processes/process_info"):
+    for process in gpu.at("processes/process_info"):
         pid = text.whole_number(process.findtext("pid"))
         if pid is not None:
             found.append(
@@ -242,7 +250,7 @@ def _processes(gpu: Element) -> list[dict]:
     return found
 
 
-def _mig_devices(gpu: Element) -> list[dict]:
+def _mig_devices(gpu: Fields) -> list[dict]:
     """Return the MIG instances. The XML names them by number; their UUIDs come from ``-L``."""
     return [
         {
@@ -252,7 +260,7 @@ def _mig_devices(gpu: Element) -> list[dict]:
             "profile": None,
             "memory_bytes": text.size_bytes(instance.findtext("fb_memory_usage/total")),
         }
-        for instance in gpu.findall("mig_devices/mig_device")
+        for instance in gpu.at("mig_devices/mig_device")
     ]
 
 
@@ -280,7 +288,7 @@ _HEALTH_WORDS = (
 _ASKS_FOR_RESET = ("gpu_reset_status/reset_required", "gpu_recovery_action")
 
 
-def _health(gpu: Element, sick: dict[str, list[str]]) -> Health:
+def _health(gpu: Fields, sick: dict[str, list[str]], repair: Repair) -> Health:
     """Return the health that the answer proves: ``ok`` needs a field that says so.
 
     Fields that are not supported prove nothing; a field that is supported but can't be read (``ERR!``,
@@ -288,7 +296,7 @@ def _health(gpu: Element, sick: dict[str, list[str]]) -> Health:
     own and only count as proof that the card tells about itself.
     """
     found = sick_reasons(sick)
-    repair_waits = _repair(gpu).state in ("reset", "replace")
+    repair_waits = repair.state in ("reset", "replace")
     proofs = int(_sum(gpu, _UNCORRECTED_VOLATILE) is not None)
     for path, well, severity in _HEALTH_WORDS:
         word = (gpu.findtext(path) or "").strip()
@@ -309,22 +317,26 @@ def _counts_of(span: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"ecc_errors/{span}/{name}" for name in names)
 
 
+_CORRECTED_VOLATILE = _counts_of("volatile", _CORRECTED)
 _UNCORRECTED_VOLATILE = _counts_of("volatile", _UNCORRECTED)
+_CORRECTED_AGGREGATE = _counts_of("aggregate", _CORRECTED)
+_UNCORRECTED_AGGREGATE = _counts_of("aggregate", _UNCORRECTED)
+_SRAM_UNCORRECTED_AGGREGATE = _counts_of("aggregate", _SRAM_UNCORRECTED)
 
 
-def _sum(gpu: Element, paths: tuple[str, ...]) -> int | None:
+def _sum(gpu: Fields, paths: tuple[str, ...]) -> int | None:
     """Return the sum of the counters that are told, None when none is."""
     told = [count for count in (text.whole_number(gpu.findtext(path)) for path in paths) if count is not None]
     return sum(told) if told else None
 
 
-def _ecc(gpu: Element) -> Ecc:
+def _ecc(gpu: Fields) -> Ecc:
     return Ecc(
-        corrected_volatile=_sum(gpu, _counts_of("volatile", _CORRECTED)),
+        corrected_volatile=_sum(gpu, _CORRECTED_VOLATILE),
         uncorrected_volatile=_sum(gpu, _UNCORRECTED_VOLATILE),
-        corrected_aggregate=_sum(gpu, _counts_of("aggregate", _CORRECTED)),
-        uncorrected_aggregate=_sum(gpu, _counts_of("aggregate", _UNCORRECTED)),
-        sram_uncorrected_aggregate=_sum(gpu, _counts_of("aggregate", _SRAM_UNCORRECTED)),
+        corrected_aggregate=_sum(gpu, _CORRECTED_AGGREGATE),
+        uncorrected_aggregate=_sum(gpu, _UNCORRECTED_AGGREGATE),
+        sram_uncorrected_aggregate=_sum(gpu, _SRAM_UNCORRECTED_AGGREGATE),
     )
 
 
@@ -339,7 +351,7 @@ _REPAIR_WAITS = (
 _REPAIR_PARTS = ("remapped_rows", "retired_pages")
 
 
-def _repair(gpu: Element) -> Repair:
+def _repair(gpu: Fields) -> Repair:
     """Return the state of the memory repair: retired pages up to Volta, remapped rows since Ampere.
 
     A card that prints N/A for all of it has none; one whose answer has no such part told nothing. Rows that were
@@ -363,7 +375,7 @@ def _repair(gpu: Element) -> Repair:
         state = "unknown"
     elif any(word.lower() == "no" for path, word in words.items() if path.split("/")[0] in _REPAIR_PARTS):
         state = "ok"
-    elif any(gpu.find(part) is not None for part in _REPAIR_PARTS) and states == {text.UNSUPPORTED}:
+    elif any(gpu.at(part) for part in _REPAIR_PARTS) and states == {text.UNSUPPORTED}:
         state = "not_supported"
     else:
         state = "unknown"
@@ -391,7 +403,7 @@ def throttle_words(mask: int) -> list[str]:
     return [word for word in found if word != "hardware" or not mask & 0xC0]
 
 
-def _throttle_mask(gpu: Element) -> int | None:
+def _throttle_mask(gpu: Fields) -> int | None:
     mask = None
     for kind in ("event", "throttle"):
         for name, bit, _word in _THROTTLES:
@@ -401,7 +413,7 @@ def _throttle_mask(gpu: Element) -> int | None:
     return mask
 
 
-def _readings(gpu: Element) -> Readings:
+def _readings(gpu: Fields) -> Readings:
     def number(*paths: str) -> float | None:
         return next((found for found in (text.number(gpu.findtext(path)) for path in paths) if found is not None), None)
 
