@@ -12,7 +12,8 @@ absent has been seen), so only what can be read counts.
 
 One card is one ``Device``. A card that is split (DPX, QPX, CPX) is listed once a partition; the partitions
 differ in the function number of the reported address, which PCI does not know, so entries are put together by
-domain:bus:device. Integrated graphics are judged by their PCI class like any other function of the vendor.
+domain:bus:device. Bad pages of the memory come from the file of the kernel that ``amd-smi bad-pages`` prints, which
+saves a command a host. Integrated graphics are judged by their PCI class like any other function of the vendor.
 
 Sources: the amd-smi and rocm-smi documentation and change log (ROCm/amdsmi), recorded output of ROCm 5 to 7.
 """
@@ -67,6 +68,7 @@ _REASONS = (
 )
 
 _BLOCK_LINE = re.compile(r"^(\s*)([^:\s][^:]*):(?:\s+(.*))?$")
+_BAD_PAGE = re.compile(r"0x[0-9a-fA-F]{1,16} : 0x[0-9a-fA-F]{1,16} : ([RPF])")
 _XCP = re.compile(r"^amdgpu_xcp[._]\d+$")
 _DEVICE_KEYS = ("gpu", "cpu", "ai_nic", "nic")
 _UNSPLIT = "SPX"
@@ -437,6 +439,39 @@ def _repair(members: list[dict]) -> Repair:
     return Repair("ok" if any(word in ("false", "no") for word in words) else "unknown")
 
 
+def read_bad_pages(output: str) -> dict[str, int]:
+    """Return how many pages of the memory are bad, by what became of each: R, P or F; Unreadable for other text.
+
+    The kernel's ``ras/gpu_vram_bad_pages``, a line a page: ``0x0001a2b3 : 0x00001000 : R`` (page, size, flag). R is
+    retired, P will be when the driver is loaded again, F could not be. Source: amdgpu_ras.c; ``amd-smi bad-pages``
+    prints the same file as RETIRED, PENDING and UN_RES.
+    """
+    counts = dict.fromkeys("RPF", 0)
+    for line in filter(None, map(str.strip, output.splitlines())):
+        found = _BAD_PAGE.fullmatch(line)
+        if not found:
+            raise Unreadable(f"not a bad page: {text.excerpt(line, limit=100)}")
+        counts[found[1]] += 1
+    return counts
+
+
+def _add_bad_pages(runner, device: Device, answer: Answer) -> None:
+    """Add the retired pages of a card. They are history; a page that still has to be retired waits for a reset."""
+    path = f"/sys/bus/pci/devices/{device.pci_address}/ras/gpu_vram_bad_pages"
+    told_pages = runner.read(path) if device.pci_address else None
+    if told_pages is None:
+        return
+    try:
+        counts = read_bad_pages(told_pages)
+    except Unreadable as exc:
+        answer.errors.append(f"{path}: {exc}")
+        return
+    device.repair.retired_pages = counts["R"]
+    # The tool's own word for "too many" stays.
+    if device.repair.state != "replace":
+        device.repair.state = "reset" if counts["P"] or counts["F"] else "ok"
+
+
 # Violation of ``metric``'s section "throttle" (ROCm 6.3 and later) -> the word for it.
 _VIOLATIONS = (
     ("prochot", "hardware"),
@@ -526,6 +561,8 @@ class Amd(Vendor):
         if answer.count is None and tool.state != TOOL_HUNG and tool.reason != "driver_not_loaded":
             _ask_rocm_smi(runner, known, timeout_seconds, answer)
         _judge_partitions(runner, known, answer)
+        for device in answer.devices:
+            _add_bad_pages(runner, device, answer)
         answer.slot_labels = slot_labels(answer.devices)
         # Only the DKMS driver has a version file; the one of the kernel itself has no version of its own.
         add_driver(runner, self.name, self.kernel_modules, answer, functions)
