@@ -29,7 +29,6 @@ from pathlib import Path
 import shapes
 from ansible_collections.accel.cluster.plugins.module_utils import _accel
 from ansible_collections.accel.cluster.plugins.module_utils._accel import (
-    asking,
     conclude,
     dmi,
     judge,
@@ -38,11 +37,12 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel import (
     pci,
     record,
     registry,
-    replies,
     slot_names,
     slots,
     text,
+    tools,
     versions,
+    xml_answer,
 )
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Result
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors import base, declared
@@ -402,14 +402,13 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "text.garbled": (text.garbled, None, _WORD),
     "text.excerpt": (text.excerpt, str, {"errors": ()}),
     "text.same_version": (_two, None, {**_WORD, "texts": ("570.124570.124.06", "1.21.2", "a.bb.a")}),
-    "asking.address_of": (asking.address_of, None, _WORD),
-    "asking.percent": (asking.percent, None, _WORD),
-    "asking.cells_of": (asking.cells_of, None, _WORD),
-    "asking.xml_tree": (lambda given: asking.xml_tree(given, "dlsmi_log")[1], str, {"kind": "denglin"}),
+    "tools.address_of": (tools.address_of, None, _WORD),
+    "tools.percent": (tools.percent, None, _WORD),
+    "tools.cells_of": (tools.cells_of, None, _WORD),
+    "xml_answer.xml_tree": (lambda given: xml_answer.xml_tree(given, "dlsmi_log")[1], str, {"kind": "denglin"}),
     "declared.json": (_site_vendor("json"), base.Answer, {**_SITE, "texts": (SITE_JSON,)}),
     "declared.csv": (_site_vendor("csv"), base.Answer, {**_SITE, "texts": (SITE_CSV,)}),
-    "replies.address": (replies.address, None, _WORD),
-    "replies.generation_gts": (replies.generation_gts, None, _WORD),
+    "tools.generation_gts": (tools.generation_gts, None, _WORD),
     "model.to_int": (model.to_int, None, _WORD),
     # Declared values; who asks for one judges whether it is finite.
     "model.to_float": (lambda given: str(model.to_float(given)), str, _WORD),

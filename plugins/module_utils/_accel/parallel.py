@@ -7,9 +7,13 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from .runner import Result
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 # As many as a node has cards: they mostly wait, for the driver or for each other's lock.
 LIMIT = 8
@@ -19,8 +23,18 @@ def run_all(runner, commands: list[list[str]], timeout_seconds: float, limit: in
     """Return the results of ``commands`` in their order, at most ``limit`` of them running at a time."""
     if len(commands) < 2:
         return [runner.run(argv, timeout_seconds) for argv in commands]
+    # Imported when needed: a host with one command needs no threads.
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(max_workers=min(limit, len(commands))) as pool:
         return list(pool.map(lambda argv: runner.run(argv, timeout_seconds), commands))
+
+
+def beside(action: Callable[[], Any]) -> Future[Any]:
+    """Run ``action`` beside what follows; ``result()`` waits for it and returns or raises what came of it."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(max_workers=1).submit(action)
 
 
 def command_of(result: Result) -> str:

@@ -61,8 +61,13 @@ def normalise(address: str) -> str | None:
     malformed. A line of the kernel (``PCI:0019:01:00``) leaves function 0 out; a bare address without
     a function names a device (see ``normalise_device``) and is refused here.
     """
-    if _CANONICAL.fullmatch(address) and address[4] == ":":
-        return address  # by far the most frequent; nothing to do
+    # By far the most frequent: sysfs prints four digits of the domain, NVIDIA eight, both capital letters or not.
+    low = address.lower()
+    if _CANONICAL.fullmatch(low):
+        if low[4] == ":":
+            return low
+        if low[8:9] == ":" and low.startswith("0000"):
+            return low[4:]
     parts = _split(address)
     if parts is None:
         return None
@@ -124,9 +129,9 @@ def functions(
             continue
         function = Function(
             address=address,
-            vendor=_hex(runner.read(os.path.join(entry, "vendor")), 4),
-            device=_hex(runner.read(os.path.join(entry, "device")), 4),
-            pci_class=_hex(runner.read(os.path.join(entry, "class")), 6),
+            vendor=_hex(runner.read(f"{entry}/vendor"), 4),
+            device=_hex(runner.read(f"{entry}/device"), 4),
+            pci_class=_hex(runner.read(f"{entry}/class"), 6),
         )
         if detailed is None or detailed(function):
             _read_details(runner, entry, function, bridges)
@@ -141,12 +146,12 @@ def sort_key(address: str) -> tuple[int, ...]:
 
 def _read_details(runner: Runner, entry: str, function: Function, bridges: dict[str, Link]) -> None:
     function.path = runner.realpath(entry)
-    function.subsystem_vendor = _hex(runner.read(os.path.join(entry, "subsystem_vendor")), 4)
-    function.subsystem_device = _hex(runner.read(os.path.join(entry, "subsystem_device")), 4)
-    node = text.integer(runner.read(os.path.join(entry, "numa_node")))
+    function.subsystem_vendor = _hex(runner.read(f"{entry}/subsystem_vendor"), 4)
+    function.subsystem_device = _hex(runner.read(f"{entry}/subsystem_device"), 4)
+    node = text.integer(runner.read(f"{entry}/numa_node"))
     function.numa_node = node if node is not None and node >= 0 else None
     # A link that is not there resolves to itself.
-    driver = os.path.basename(runner.realpath(os.path.join(entry, "driver")))
+    driver = os.path.basename(runner.realpath(f"{entry}/driver"))
     function.driver = driver if driver != "driver" else None
     function.link, function.responding = _read_link(runner, entry)
     # The tree may lie anywhere (a bind mount, a copy): only the parents of the real path are trusted.
@@ -171,7 +176,7 @@ def _hex(value: str | None, digits: int) -> str:
 
 def _read_link(runner: Runner, path: str) -> tuple[Link, bool]:
     """Return the link of one device and whether its config space answers."""
-    told = {name: runner.read(os.path.join(path, name)) for name in _LINK_FILES}
+    told = {name: runner.read(f"{path}/{name}") for name in _LINK_FILES}
     # 6 bits of ones in the link registers, or the kernel's own "unknown" (0xff).
     responding = not any(told[name] in ("63", "255") for name in ("current_link_width", "max_link_width"))
     if not responding:

@@ -25,6 +25,7 @@ from .model import (
     SlotName,
     Tool,
 )
+from .parallel import beside
 from .runner import Runner
 from .slot_names import name_slots
 from .vendors.base import Answer, Vendor
@@ -81,6 +82,10 @@ def observe(
     if shown and all(function.vendor for function in shown):
         observation.bus_count = len({pci.normalise_device(function.address) for function in functions})
 
+    log = None
+    if "kernel_log" in gather and functions:
+        # Beside the vendors' tools, which take longer.
+        log = beside(lambda: kernel_log.read(runner, timeout_seconds))
     vendor_labels: dict[str, str | None] = {}
     counts: list[int | None] = []
     for name, own in owned.items():
@@ -111,8 +116,10 @@ def observe(
         if problem:
             observation.errors.append(problem)
     # A host whose cards all left the bus still has their driver: there the log says most.
-    if "kernel_log" in gather and (functions or observation.tools):
-        observation.kernel_log, observation.kernel_events = kernel_log.read(runner, timeout_seconds)
+    if "kernel_log" in gather and not log and observation.tools:
+        log = beside(lambda: kernel_log.read(runner, timeout_seconds))
+    if log:
+        observation.kernel_log, observation.kernel_events = log.result()
     if "slots" in gather:
         _name_slots(runner, root, dmi_path, functions, declared_slots, vendor_labels, observation)
     _leave_out(observation, gather)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import glob
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -39,6 +40,7 @@ EXTRA_PATH = (
 # What is read of an answer, and what ends a command that never stops writing before it fills the file system.
 READ_BYTES = 8 << 20
 FLOOD_BYTES = 64 << 20
+READ_FILE_BYTES = 1 << 20
 # How long the open files of all processes are looked through.
 HOLDERS_SECONDS = 5.0
 
@@ -84,11 +86,8 @@ class Runner:
             except OSError as exc:
                 return Result(list(argv), 127, "", str(exc))
             end = time.monotonic() + timeout_seconds
-            while True:
-                try:
-                    process.wait(timeout=max(0.0, min(0.1, end - time.monotonic())))
-                    break
-                except subprocess.TimeoutExpired:
+            with _Ending(process) as ending:
+                while not ending.within(max(0.0, min(0.1, end - time.monotonic()))):
                     if _size(out) + _size(err) > FLOOD_BYTES:
                         self._kill(process)
                         said = f"{_text(err)}\nended: it wrote more than {FLOOD_BYTES >> 20} MiB"
@@ -111,19 +110,26 @@ class Runner:
 
     def read(self, path: str) -> str | None:
         """Return the text of a small file, stripped; None when it cannot be read."""
-        try:
-            with open(path, "rb") as handle:
-                return handle.read(1 << 20).decode("utf-8", "replace").strip()
-        except OSError:
-            return None
+        found = self.read_bytes(path)
+        return None if found is None else found.decode("utf-8", "replace").strip()
 
     def read_bytes(self, path: str) -> bytes | None:
         """Return the bytes of a small file (a DMI table); None when it cannot be read."""
+        # Some hundred files of the kernel are read a query: without a buffer that is twice as fast.
         try:
-            with open(path, "rb") as handle:
-                return handle.read(1 << 20)
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return None
+        try:
+            found = part = os.read(handle, 1 << 14)
+            while part and len(found) < READ_FILE_BYTES:
+                part = os.read(handle, 1 << 14)
+                found += part
+            return found[:READ_FILE_BYTES]
+        except OSError:
+            return None
+        finally:
+            os.close(handle)
 
     def write(self, path: str, text: str) -> str | None:
         """Write a value into a file of the kernel; return why it could not be, None when it was."""
@@ -188,6 +194,39 @@ class BoundedRunner(Runner):
         if left <= 0:
             return Result(list(argv), None, "", "the time for all commands was over", hung=True)
         return super().run(argv, min(timeout_seconds, left))
+
+
+class _Ending:
+    """Waits for the end of a process without looking again and again, which adds up to 50 ms to each command."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._handle: int | None = None
+        try:
+            self._handle = os.pidfd_open(process.pid)
+        except (AttributeError, OSError):
+            pass  # Linux before 5.3, or its headers when Python was built
+
+    def __enter__(self) -> _Ending:
+        return self
+
+    def __exit__(self, *_unused: object) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+
+    def within(self, seconds: float) -> bool:
+        """Wait for at most ``seconds``; tell whether the process has ended."""
+        if self._handle is not None:
+            waiter = select.poll()
+            waiter.register(self._handle, select.POLLIN)
+            if not waiter.poll(seconds * 1000):
+                return False
+            seconds = 1.0  # it has ended; what is left is to collect it
+        try:
+            self._process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
 
 def _size(handle: IO[bytes]) -> int:

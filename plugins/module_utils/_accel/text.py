@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 VALUE = "value"
 UNSUPPORTED = "unsupported"
@@ -56,7 +57,12 @@ _SIZE = re.compile(r"^\s*([0-9]{1,25}(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B\s*$", re.I
 
 def state_of(value: object) -> str:
     """Return VALUE, UNSUPPORTED, UNREADABLE or PLACEHOLDER for one field of a tool's answer."""
-    word = "" if value is None else str(value).strip().strip("[]").strip().lower()
+    return _state("" if value is None else str(value))
+
+
+@lru_cache(maxsize=1024)  # the same few words stand in most fields of most cards
+def _state(word: str) -> str:
+    word = word.strip().strip("[]").strip().lower()
     if word in _UNSUPPORTED:
         return UNSUPPORTED
     if _UNREADABLE.search(word):

@@ -12,14 +12,14 @@ absent has been seen), so only what can be read counts.
 
 One card is one ``Device``. A card that is split (DPX, QPX, CPX) is listed once a partition; the partitions
 differ in the function number of the reported address, which PCI does not know, so entries are put together by
-domain:bus:device. Integrated graphics are judged by their PCI class like any other function of the vendor.
+domain:bus:device. Bad pages of the memory come from the file of the kernel that ``amd-smi bad-pages`` prints, which
+saves a command a host. Integrated graphics are judged by their PCI class like any other function of the vendor.
 
 Sources: the amd-smi and rocm-smi documentation and change log (ROCm/amdsmi), recorded output of ROCm 5 to 7.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import Counter
@@ -29,13 +29,11 @@ from .. import pci, text
 from ..model import (
     NOT_SPLITTABLE,
     TOOL_ABSENT,
-    TOOL_FAILED,
     TOOL_HUNG,
     TOOL_OK,
     TOOL_UNREADABLE,
     WHOLE,
     Device,
-    Driver,
     Ecc,
     Health,
     Link,
@@ -44,8 +42,9 @@ from ..model import (
     Tool,
 )
 from ..parallel import command_of, run_all
+from ..tools import add_driver, add_error, address_of, drm_nodes, reason_of, settle, split_json
 from . import amd_xgmi
-from .base import COMMAND, FILE, Answer, Vendor, VersionSource
+from .base import COMMAND, FILE, Answer, Unreadable, Vendor, VersionSource
 
 ROCM_SMI_OPTIONS = (
     "--showid",
@@ -65,18 +64,15 @@ ROCM_SMI_OPTIONS = (
 # Text of the tools -> word of ``Tool.reason``, the first that matches.
 _REASONS = (
     (
-        re.compile(
-            r"not found in modules|drivers? not (?:initialized|loaded)|STATUS_(?:NOT_INIT|DRIVER_NOT_LOADED)", re.I
-        ),
+        "not found in modules|drivers? not (?:initialized|loaded)|STATUS_(?:NOT_INIT|DRIVER_NOT_LOADED)",
         "driver_not_loaded",
     ),
-    (re.compile(r"unable to detect any gpu|no (?:amd )?gpus? (?:detected|found)", re.I), "no_devices"),
-    (re.compile(r"permission denied|STATUS_NO_PERM|requires? elevation|must be run as root", re.I), "no_permission"),
+    ("unable to detect any gpu|no (?:amd )?gpus? (?:detected|found)", "no_devices"),
+    ("permission denied|STATUS_NO_PERM|requires? elevation|must be run as root", "no_permission"),
 )
 
-# A document starts a line. "[output" and "[WARN" are text, an opening bracket before a value is data.
-_DOCUMENT = re.compile(r"^[\[{](?=\s*(?:[\"\[{}\]\d]|$))", re.MULTILINE)
 _BLOCK_LINE = re.compile(r"^(\s*)([^:\s][^:]*):(?:\s+(.*))?$")
+_BAD_PAGE = re.compile(r"0x[0-9a-fA-F]{1,16} : 0x[0-9a-fA-F]{1,16} : ([RPF])")
 _XCP = re.compile(r"^amdgpu_xcp[._]\d+$")
 _DEVICE_KEYS = ("gpu", "cpu", "ai_nic", "nic")
 _UNSPLIT = "SPX"
@@ -103,8 +99,9 @@ def read(output: str) -> Reading:
     The JSON root is a list (up to 6.x) or ``{"gpu_data": [...]}`` (7.x); there may be several documents with
     text around them. Entries of one GPU are joined; those of CPUs and NICs are no GPUs and are skipped.
     """
-    documents, around, broken = _documents(output)
-    if broken:
+    try:
+        documents, around = split_json(output)
+    except Unreadable:
         return Reading(around=output)
     if not documents:
         entries = _blocks(output)
@@ -126,27 +123,6 @@ def read(output: str) -> Reading:
                 return Reading(around=output)
             reading.entries.setdefault(index, {}).update(row)
     return reading
-
-
-def _documents(output: str) -> tuple[list, str, bool]:
-    """Return the JSON documents, the text around them, and whether one was cut off."""
-    decoder = json.JSONDecoder()
-    output = text.whole_characters(output)
-    documents: list = []
-    around = []
-    position = 0
-    for start in _DOCUMENT.finditer(output):
-        if start.start() < position:
-            continue  # a line within the document before
-        try:
-            document, end = decoder.raw_decode(output, start.start())
-        except (ValueError, RecursionError):
-            return documents, output, True
-        documents.append(document)
-        around.append(output[position : start.start()])
-        position = end
-    around.append(output[position:])
-    return documents, "\n".join(part.strip() for part in around if part.strip()), False
 
 
 def _blocks(output: str) -> dict[int, dict]:
@@ -199,8 +175,9 @@ def read_rocm(output: str) -> Reading:
     ``cardN`` counts DRM cards, comes unsorted and is only an index. Keys changed their case in 6.1
     ("Card series", "Card Series") and some their name ("GPU ID", "Device ID").
     """
-    documents, around, broken = _documents(output)
-    if broken:
+    try:
+        documents, around = split_json(output)
+    except Unreadable:
         return Reading(around=output)
     reading = Reading(around=around)
     for document in documents:
@@ -253,7 +230,7 @@ def count_render_nodes(paths: list[str], known: list[str] | None = None) -> tupl
         if _XCP.match(name):
             partitions += 1
             continue
-        address = _address(name)
+        address = address_of(name)
         if address and (known is None or address in known):
             cards.add(address)
     return len(cards), len(cards) + partitions
@@ -303,16 +280,9 @@ def slot_labels(found: list[Device]) -> dict[str, str]:
     }
 
 
-def _address(word: object) -> str | None:
-    try:
-        return pci.normalise(str(word)) if word is not None else None
-    except ValueError:
-        return None
-
-
 def _reported(entry: dict) -> str | None:
     """Return the address that the tool gives: ``static`` has it below "bus", ``list`` at the top."""
-    return _address(told(entry, "bus", "bdf")) or _address(told(entry, "bdf"))
+    return address_of(told(entry, "bus", "bdf")) or address_of(told(entry, "bdf"))
 
 
 def _card_of(entry: dict, index: int, known: list[str]) -> str:
@@ -477,6 +447,39 @@ def _repair(members: list[dict]) -> Repair:
     return Repair("ok" if any(word in ("false", "no") for word in words) else "unknown")
 
 
+def read_bad_pages(output: str) -> dict[str, int]:
+    """Return how many pages of the memory are bad, by what became of each: R, P or F; Unreadable for other text.
+
+    The kernel's ``ras/gpu_vram_bad_pages``, a line a page: ``0x0001a2b3 : 0x00001000 : R`` (page, size, flag). R is
+    retired, P will be when the driver is loaded again, F could not be. Source: amdgpu_ras.c; ``amd-smi bad-pages``
+    prints the same file as RETIRED, PENDING and UN_RES.
+    """
+    counts = dict.fromkeys("RPF", 0)
+    for line in filter(None, map(str.strip, output.splitlines())):
+        found = _BAD_PAGE.fullmatch(line)
+        if not found:
+            raise Unreadable(f"not a bad page: {text.excerpt(line, limit=100)}")
+        counts[found[1]] += 1
+    return counts
+
+
+def _add_bad_pages(runner, device: Device, answer: Answer) -> None:
+    """Add the retired pages of a card. They are history; a page that still has to be retired waits for a reset."""
+    path = f"/sys/bus/pci/devices/{device.pci_address}/ras/gpu_vram_bad_pages"
+    told_pages = runner.read(path) if device.pci_address else None
+    if told_pages is None:
+        return
+    try:
+        counts = read_bad_pages(told_pages)
+    except Unreadable as exc:
+        answer.errors.append(f"{path}: {exc}")
+        return
+    device.repair.retired_pages = counts["R"]
+    # The tool's own word for "too many" stays.
+    if device.repair.state != "replace":
+        device.repair.state = "reset" if counts["P"] or counts["F"] else "ok"
+
+
 # Violation of ``metric``'s section "throttle" (ROCm 6.3 and later) -> the word for it.
 _VIOLATIONS = (
     ("prochot", "hardware"),
@@ -566,10 +569,11 @@ class Amd(Vendor):
         if answer.count is None and tool.state != TOOL_HUNG and tool.reason != "driver_not_loaded":
             _ask_rocm_smi(runner, known, timeout_seconds, answer)
         _judge_partitions(runner, known, answer)
+        for device in answer.devices:
+            _add_bad_pages(runner, device, answer)
         answer.slot_labels = slot_labels(answer.devices)
-        driver = _driver(runner, answer)
-        if driver.loaded or functions:
-            answer.drivers.append(driver)
+        # Only the DKMS driver has a version file; the one of the kernel itself has no version of its own.
+        add_driver(runner, self.name, self.kernel_modules, answer, functions)
         return answer
 
     def ask_ports(self, runner, devices: list[Device], timeout_seconds: float, well: bool) -> list[str]:
@@ -578,23 +582,7 @@ class Amd(Vendor):
 
     def device_nodes(self, runner, device: Device) -> list[str]:
         """Return the DRM nodes of the card; /dev/kfd is common to all and belongs to none."""
-        if device.pci_address is None:
-            return []
-        paths = runner.glob(f"/sys/bus/pci/devices/{device.pci_address}/drm/*")
-        names = [os.path.basename(path) for path in paths]
-        nodes = [f"/dev/dri/{name}" for name in names if re.match(r"^(?:card|renderD)\d+$", name)]
-        return [node for node in nodes if runner.glob(node)]
-
-
-def _driver(runner, answer: Answer) -> Driver:
-    # Only the DKMS driver has a version file; the one of the kernel itself has no version of its own.
-    version = text.clean(runner.read("/sys/module/amdgpu/version"))
-    told_versions = (device.driver_version for device in answer.devices if device.driver_version)
-    return Driver(
-        "amd",
-        kernel_version=version or next(told_versions, None),
-        loaded=bool(runner.glob("/sys/module/amdgpu")),
-    )
+        return drm_nodes(runner, device)
 
 
 def _ask_amd_smi(runner, known: list[str], timeout_seconds: float, answer: Answer) -> None:
@@ -674,9 +662,9 @@ def _ask_each(
         index = next(iter(told_of), None) if isinstance(head, str) else head
         if result.hung:
             hung[card] = command_of(result)
-            answer.errors.append(f"{card}: {command_of(result)}: no answer within {timeout_seconds:g} s")
+            add_error(answer, result, card=card)
         elif index is None or index not in told_of:
-            answer.errors.append(f"{card}: {command_of(result)}: {_said(result)}")
+            add_error(answer, result, _said(result), card)
         else:
             named = {"bdf": card} if isinstance(head, str) else {}
             into[index] = {**named, **into.get(index, {}), **told_of[index]}
@@ -760,17 +748,11 @@ def _tool(name: str, path: str, runner, result) -> Tool:
 
 
 def _judge_failure(answer: Answer, tool: Tool, result) -> None:
-    """Set the state of a tool of whose answer nothing can be used, and keep what it said."""
-    said = f"{result.stdout}\n{result.stderr}"
-    tool.excerpt = text.excerpt(result.stdout, result.stderr)
-    answer.errors.append(f"{tool.command}: {_said(result)}")
-    if result.hung:
-        tool.state = TOOL_HUNG
-        return
-    tool.reason = next((reason for pattern, reason in _REASONS if pattern.search(said)), None)
-    # An answer that was begun or is no text is damaged, whatever the exit code says.
-    damaged = text.garbled(result.stdout) or bool(_DOCUMENT.search(result.stdout))
-    tool.state = TOOL_FAILED if tool.reason or (result.rc and not damaged) else TOOL_UNREADABLE
+    """Settle a tool of whose answer nothing can be used."""
+    settle(tool, result, reason_of(f"{result.stdout}\n{result.stderr}", _REASONS))
+    if tool.reason is None and not result.hung and re.search(r"^[\[{](?!\w)", result.stdout, re.MULTILINE):
+        tool.state = TOOL_UNREADABLE  # a document was begun: damaged, whatever the exit code says
+    add_error(answer, result, _said(result))
 
 
 def _said(result) -> str:

@@ -42,6 +42,8 @@ from ..model import (
     Tool,
 )
 from ..parallel import command_of, run_all
+from ..runner import Result
+from ..tools import BADNESS, add_error, address_of, reason_of, settle
 from . import ascend_links
 from .base import FILE, Answer, Vendor, VersionSource
 
@@ -52,7 +54,7 @@ VERSION_FILE = "/usr/local/Ascend/driver/version.info"
 # -8020: a container or process holds the device.
 _CODES = {-8005: "driver_not_ready", -8020: "in_use_elsewhere"}
 _CODE = re.compile(r"\bret(?:urn)?(?: code)? is (-\d{1,9})\b")
-_NO_PERMISSION = re.compile(r"permission denied|not permitted|no permission", re.IGNORECASE)
+_REASONS = ((r"not permitted|no permission", "no_permission"),)
 
 _HEADER = re.compile(r"npu-smi\s+(\S+)\s+Version:\s*(\S+)")
 _BORDER = re.compile(r"^\+[-=+]*\+$")
@@ -61,7 +63,6 @@ _USAGE = re.compile(r"(?<![0-9])([0-9]{1,12})\s*/\s*([0-9]{1,12})(?![0-9])")
 _MAP_COLUMNS = ("NPU ID", "Chip ID", "Chip Logic ID", "Chip Phy-ID", "Slot ID", "Chip Name")
 # Only OK passes; what is not known here is unknown.
 _HEALTH = {"ok": "ok", "warning": "warning", "alarm": "critical", "critical": "critical"}
-_BADNESS = ("ok", "unknown", "warning", "critical")
 _MOST_CHIPS = 64  # of one board; the boards of today have one or two
 
 
@@ -297,7 +298,7 @@ def devices(table: Table, boards: dict[int, dict], dies: dict[tuple[int, int], s
     """
     found: dict[tuple, list[Chip]] = {}
     for chip in table.chips:
-        address = chip.bdf or _address(boards.get(chip.npu, {}).get("PCIe Bus Info"))
+        address = chip.bdf or address_of(boards.get(chip.npu, {}).get("PCIe Bus Info"))
         found.setdefault((chip.npu, address), []).append(chip)
     return [_device(key[1], rows, table, boards.get(key[0], {}), dies, source) for key, rows in found.items()]
 
@@ -368,7 +369,7 @@ def _health(rows: list[Chip], board: dict[str, str]) -> Health:
     if compatible and compatible.upper() != "OK":
         states.add("warning")
         reasons.append(f"driver and firmware: compatibility is {compatible}")
-    return Health(max(states, key=_BADNESS.index), reasons)
+    return Health(max(states, key=BADNESS.index), reasons)
 
 
 def slot_labels(found: list[Device], boards: dict[int, dict]) -> dict[str, str]:
@@ -381,13 +382,6 @@ def slot_labels(found: list[Device], boards: dict[int, dict]) -> dict[str, str]:
         if device.pci_address and number and counts[number] == 1:
             labels[device.pci_address] = str(number)
     return labels
-
-
-def _address(word: str | None) -> str | None:
-    try:
-        return pci.normalise(word) if word else None
-    except ValueError:
-        return None
 
 
 def _pci_id(board: dict[str, str]) -> str | None:
@@ -468,6 +462,9 @@ class _Query:
         self.boards: dict[int, dict] = {}
         self.dies: dict[tuple[int, int], str] = {}
         self.hung: dict[int, str] = {}  # NPU id -> the command that did not come back
+        self.asked: set[int] = set()  # NPU ids whose boards were asked
+        self.refused: dict[int, Result] = {}  # guessed NPU id -> what was said instead of a board
+        self.numbers: dict[tuple[int, int], int | None] | None = None  # (NPU, chip) -> device number, once asked
 
     def ask(self) -> None:
         """Ask for the table, then for what it does not tell."""
@@ -490,7 +487,7 @@ class _Query:
         else:
             self._ask_boards(table, list(dict.fromkeys(chip.npu for chip in table.chips)), [])
         if len(self._addresses(table)) + len(self.hung) < max(1, len(self.known)):
-            self._ask_boards(table, [], self._listed(table))
+            self._ask_boards(table, [], self._listed())
         self._ask_dies(table)
         self._name_hung(table)
         answer = self.answer
@@ -514,20 +511,23 @@ class _Query:
 
     def _addresses(self, table: Table) -> set[str]:
         """Return the addresses of the chips that are known so far."""
-        boards = {npu: _address(board.get("PCIe Bus Info")) for npu, board in self.boards.items()}
+        boards = {npu: address_of(board.get("PCIe Bus Info")) for npu, board in self.boards.items()}
         return {address for address in (chip.bdf or boards.get(chip.npu) for chip in table.chips) if address}
 
     def _node_numbers(self) -> list[int]:
         found = (re.search(r"davinci(\d+)$", path) for path in self.runner.glob("/dev/davinci[0-9]*"))
         return sorted(int(match[1]) for match in found if match)
 
-    def _listed(self, table: Table) -> list[int]:
+    def _listed(self) -> list[int]:
         """Return the NPUs that ``info -l`` knows and that have not been asked yet."""
         listed = self._run("info", "-l")
         if listed.hung:
-            self.answer.errors.append(f"{command_of(listed)}: no answer within {self.timeout:g} s")
-        asked = {chip.npu for chip in table.chips} | set(self.hung)
-        return [npu for npu in read_list(_whole_lines(listed.stdout)) if npu not in asked]
+            add_error(self.answer, listed)
+        npus = read_list(_whole_lines(listed.stdout))
+        for npu in npus:
+            if npu in self.refused:  # it was no wrong guess
+                self._note_refusal(npu, self.refused[npu])
+        return [npu for npu in npus if npu not in self.asked]
 
     def _ask_boards(self, table: Table, seen: list[int], unseen: list[int], guessed: bool = False) -> None:
         """Ask the boards of NPUs, health and memory of those that the table does not show, and the device numbers.
@@ -535,13 +535,15 @@ class _Query:
         ``guessed`` ids need not exist, so that a refusal is no error.
         """
         npus = [*seen, *unseen]
+        self.asked.update(npus)
         commands: list[list[str]] = [[self.path, "info", "-t", "board", "-i", str(npu)] for npu in npus]
         commands += [[self.path, "info", "-t", what, "-i", str(npu)] for what in ("health", "memory") for npu in unseen]
-        mapped = bool(unseen) or any(chip.phy_id is None for chip in table.chips)
+        mapped = self.numbers is None and (bool(unseen) or any(chip.phy_id is None for chip in table.chips))
         if mapped:
             commands.append([self.path, "info", "-m"])
         results = run_all(self.runner, commands, self.timeout)
-        numbers = read_map(_whole_lines(results.pop().stdout)) if mapped else {}
+        if mapped:
+            self.numbers = read_map(_whole_lines(results.pop().stdout))
         boards, rest = results[: len(npus)], results[len(npus) :]
         for npu, result in zip(npus, boards):
             fields = self._fields(npu, result, guessed)
@@ -563,7 +565,7 @@ class _Query:
                 table.chips.append(Chip(npu, chip, name=name, health=word, memory_total_mb=size))
         for row in table.chips:
             if row.phy_id is None:
-                row.phy_id = numbers.get((row.npu, row.chip))
+                row.phy_id = (self.numbers or {}).get((row.npu, row.chip))
 
     def _ask_dies(self, table: Table) -> None:
         """Ask for chips' own numbers where the board's serial does not tell them apart, and for names not told yet."""
@@ -584,7 +586,7 @@ class _Query:
         commands = [[self.path, "info", "-t", "board", "-i", str(row.npu), "-c", str(row.chip)] for row in wanted]
         for row, result in zip(wanted, run_all(self.runner, commands, self.timeout)):
             fields = self._fields(row.npu, result)
-            row.bdf = row.bdf or _address(fields.get("PCIe Bus Info"))
+            row.bdf = row.bdf or address_of(fields.get("PCIe Bus Info"))
             row.name = row.name or _chip_name(fields)
             die = die_id(fields)
             # A number that a healthy host is not asked for would make this another card.
@@ -593,7 +595,7 @@ class _Query:
 
     def _name_hung(self, table: Table) -> None:
         """Put the addresses of the NPUs that hang into the answer."""
-        boards = {npu: _address(board.get("PCIe Bus Info")) for npu, board in self.boards.items()}
+        boards = {npu: address_of(board.get("PCIe Bus Info")) for npu, board in self.boards.items()}
         places = [(chip.npu, chip.bdf or boards.get(chip.npu)) for chip in table.chips if chip.npu in self.hung]
         self.answer.hung = list(dict.fromkeys(address for _unused, address in places if address))
         # One without any row has the address that is left over, where only one reading is possible.
@@ -606,15 +608,18 @@ class _Query:
         fields = read_fields(_whole_lines(result.stdout))
         if result.hung:
             self.hung[npu] = command_of(result)
-            self.answer.errors.append(f"NPU {npu}: {command_of(result)}: no answer within {self.timeout:g} s")
+            add_error(self.answer, result, card=f"NPU {npu}")
             return {}
         if "NPU ID" not in fields:
             if guessed:
-                return {}
-            said = text.excerpt(result.stdout, result.stderr, limit=300) or f"rc {result.rc}, nothing printed"
-            self.answer.errors.append(f"NPU {npu}: {command_of(result)}: {said}")
+                self.refused[npu] = result
+            else:
+                self._note_refusal(npu, result)
             return {}
         return fields
+
+    def _note_refusal(self, npu: int, result: Result) -> None:
+        add_error(self.answer, result, text.excerpt(result.stdout, result.stderr, limit=300), card=f"NPU {npu}")
 
 
 def _chip_name(fields: dict[str, str]) -> str | None:
@@ -627,20 +632,12 @@ def _whole_lines(output: str) -> str:
 
 
 def _judge_failure(answer: Answer, tool: Tool, table: Table, result) -> None:
-    """Set the state of a tool whose table cannot be used, and keep what it said."""
+    """Settle a tool whose table cannot be used."""
     said = result.stdout + result.stderr
-    tool.excerpt = text.excerpt(result.stdout, result.stderr)
-    if result.hung:
-        tool.state = TOOL_HUNG
-        answer.errors.append(f"{tool.command}: no answer in time")
-        return
-    if table.state not in (TOOL_OK, TOOL_UNREADABLE):
-        tool.reason = table.state
-    elif _NO_PERMISSION.search(said):
-        tool.reason = "no_permission"
-    # A table that was begun or is no text is damaged, whatever the exit code says.
-    damaged = table.tool_version is not None or text.garbled(result.stdout)
-    failed = tool.reason or table.code is not None or (result.rc and not damaged)
-    tool.state = TOOL_FAILED if failed else TOOL_UNREADABLE
-    said = text.excerpt(said, limit=300) or f"rc {result.rc}, nothing printed"
-    answer.errors.append(f"{tool.command}: {tool.state}: {said}")
+    reason = table.state if table.state not in (TOOL_OK, TOOL_UNREADABLE) else reason_of(said, _REASONS)
+    settle(tool, result, reason)
+    if table.code is not None and not result.hung:
+        tool.state = TOOL_FAILED
+    elif table.tool_version is not None and tool.reason is None and not result.hung:
+        tool.state = TOOL_UNREADABLE  # a table was begun: damaged, whatever the exit code says
+    add_error(answer, result, f"{tool.state}: {text.excerpt(said, limit=300)}")

@@ -21,21 +21,20 @@ import re
 from dataclasses import replace
 
 from .. import pci, text
-from ..asking import (
-    Reading,
-    Unreadable,
+from ..model import Device, Ecc, Health, Link, Readings
+from ..tools import (
+    Reply,
+    add_driver,
     address_of,
-    ask,
+    ask_once,
     cells_of,
-    driver,
     live_health,
     nodes_below,
     percent,
     sick_words,
-    take,
+    take_all,
 )
-from ..model import Device, Ecc, Health, Link, Readings
-from .base import Answer, Vendor
+from .base import Answer, Unreadable, Vendor
 
 _TITLE = re.compile(r"\bCNMON\s+v(\S+)(?:.*\bDriver\s+v(\S+))?")
 _BORDER = re.compile(r"^\+[-+]*\+$")
@@ -49,7 +48,7 @@ _PROCESS = re.compile(r"^(?P<card>\d{1,4})\s+\S+\s+(?P<pid>\d{1,10})\s+(?P<name>
 _REASONS = ((r"cndev.*(?:init|load).*fail|can(?:'|no)t (?:find|open).*cambricon", "driver_not_loaded"),)
 
 
-def read_table(output: str) -> Reading:
+def read_table(output: str) -> Reply:
     """Return the cards of the table, two rows each; Unreadable when it is cut off or has other columns."""
     lines = [line.strip() for line in output.splitlines() if line.strip().startswith(("|", "+"))]
     title = next((found for found in (_TITLE.search(line) for line in lines) if found), None)
@@ -60,7 +59,7 @@ def read_table(output: str) -> Reading:
     ended = bool(borders) and lines[-1] == borders[-1] and len(borders[-1]) == len(borders[0])
     if not ended or not any("Processes:" in line for line in lines):
         raise Unreadable("the table has no end")
-    reading = Reading(version=title[1], driver_version=title[2])
+    reading = Reply(tool_version=title[1], driver_version=title[2])
     columns: list[str] = []
     first: list[str] | None = None  # upper row of a card whose lower row has not come yet
     part = ""
@@ -180,11 +179,11 @@ class Cambricon(Vendor):
     def query(self, runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask cnmon for its table."""
         answer = Answer()
-        reading = ask(answer, runner, self.name, ["cnmon"], read_table, timeout_seconds, _REASONS)
+        reading = ask_once(answer, runner, self.name, ["cnmon"], read_table, timeout_seconds, _REASONS)
         if reading:
             reading.devices = placed(reading.devices, functions)
-        take(answer, reading, functions)
-        driver(runner, self.name, self.kernel_modules, answer, functions)
+        take_all(answer, reading, functions)
+        add_driver(runner, self.name, self.kernel_modules, answer, functions)
         return answer
 
     def device_nodes(self, runner, device: Device) -> list[str]:

@@ -19,9 +19,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from .. import declarations, pci, text
-from ..asking import Reading, Unreadable, address_of, ask, driver, json_documents, live_health, nodes_below, take
 from ..model import Device, Ecc, Health, Link, Readings, Repair
-from .base import Answer, Vendor
+from ..tools import Reply, add_driver, address_of, ask_once, json_documents, live_health, nodes_below, take_all
+from .base import Answer, Unreadable, Vendor
 
 _SCALES = {"mC": 0.001, "mW": 0.001, "fraction": 100.0}
 _PARTS = {"readings": Readings(), "ecc": Ecc(), "repair": Repair()}
@@ -47,9 +47,9 @@ class Declared(Vendor):
         """Run the declared command, if there is one."""
         answer = Answer()
         if self._declared.get("command"):
-            reading = ask(answer, runner, self.name, list(self._declared["command"]), self.read, timeout_seconds)
-            take(answer, reading, functions)
-        driver(runner, self.name, self.kernel_modules, answer, functions)
+            reading = ask_once(answer, runner, self.name, list(self._declared["command"]), self.read, timeout_seconds)
+            take_all(answer, reading, functions)
+        add_driver(runner, self.name, self.kernel_modules, answer, functions)
         return answer
 
     def device_nodes(self, runner, device: Device) -> list[str]:
@@ -63,13 +63,13 @@ class Declared(Vendor):
             return nodes
         return runner.glob(pattern.replace("{index}", str(device.index)))
 
-    def read(self, output: str) -> Reading:
+    def read(self, output: str) -> Reply:
         """Return the devices of an answer; Unreadable when the declared list or columns are not in it.
 
         An entry without a PCI address is named in the notes; the others count.
         """
         layout = _json_rows if self._declared["format"] == declarations.JSON else _csv_rows
-        reading = Reading()
+        reading = Reply()
         for row in layout(output, self._declared, reading):
             device = self._device(row)
             if device is None:
@@ -126,11 +126,9 @@ class Declared(Vendor):
         return Health("critical", [f"the tool says of its health: {word}", *health.reasons])
 
 
-def _json_rows(output: str, declared: dict, reading: Reading) -> Iterator[dict[str, object]]:
+def _json_rows(output: str, declared: dict, reading: Reply) -> Iterator[dict[str, object]]:
     """Return field -> value of each entry of the declared list."""
-    documents, around = json_documents(output)
-    if around:
-        reading.notes.append(text.excerpt(around))
+    documents, reading.around = json_documents(output)
     steps = [step for step in (declared.get("path") or "").split(".") if step]
     found = [_along(document, steps) for document in documents]
     lists = [listing for listing in (_listing(one) for one in found) if listing is not None]
@@ -162,7 +160,7 @@ def _told(entry: dict, key: str) -> object:
     return None if isinstance(found, (dict, list)) else found
 
 
-def _csv_rows(output: str, declared: dict, reading: Reading) -> Iterator[dict[str, object]]:
+def _csv_rows(output: str, declared: dict, reading: Reply) -> Iterator[dict[str, object]]:
     """Return field -> value of each row.
 
     Lines before the header are no rows; one of another length is a note, and so is a last one that no line break ends:

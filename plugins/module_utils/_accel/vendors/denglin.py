@@ -21,15 +21,25 @@ import re
 from typing import TYPE_CHECKING
 
 from .. import pci, text
-from ..asking import Reading, Unreadable, address_of, ask, driver, live_health, nodes_below, sick_words, take, xml_tree
 from ..model import TOOL_FAILED, Device, Ecc, Health, Link, Readings, Repair
-from .base import Answer, Vendor
+from ..tools import (
+    Reply,
+    add_driver,
+    address_of,
+    ask_once,
+    generation_gts,
+    live_health,
+    nodes_below,
+    sick_words,
+    take_all,
+)
+from ..xml_answer import xml_tree
+from .base import Answer, Unreadable, Vendor
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _POSITION = re.compile(r"^(?P<product>.+)-(?P<position>\d)$")
-_GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 # Element below clocks_throttle_reasons -> word of ``model.THROTTLES``.
 _THROTTLES = {
     "idle": "idle",
@@ -46,14 +56,14 @@ _THROTTLES = {
 _FAULTS = ("hardware", "thermal", "power_brake")
 
 
-def read_query(output: str) -> Reading:
+def read_query(output: str) -> Reply:
     """Return the devices of the XML; Unreadable when it is cut off, damaged or something else.
 
     Elements are taken by their full path: names repeat below different parents.
     """
     root, around = xml_tree(output, "dlsmi_log")
     version = text.clean(root.findtext("driver_version"))
-    reading = Reading(notes=[text.excerpt(around)] if around else [], version=version, driver_version=version)
+    reading = Reply(around=around, tool_version=version, driver_version=version)
     chips = root.findall("gpu")
     attached = text.whole_number(root.findtext("attached_gpus"))
     if attached is None:
@@ -97,9 +107,9 @@ def _device(chip: Element, index: int) -> Device:
         firmware_version=told("fw_version") or told("vbios_version"),
         memory_bytes=text.size_bytes(told("memory_usage/total")),
         link=Link(
-            speed_gts=_generation(told("pci/gpu_link_info/pcie_generation/current")),
+            speed_gts=generation_gts(told("pci/gpu_link_info/pcie_generation/current")),
             width=pci.width(told("pci/gpu_link_info/link_width/current")),
-            max_speed_gts=_generation(told("pci/gpu_link_info/pcie_generation/max")),
+            max_speed_gts=generation_gts(told("pci/gpu_link_info/pcie_generation/max")),
             max_width=pci.width(told("pci/gpu_link_info/link_width/max")),
             under_load=None if use is None else use > 0,
         ),
@@ -109,11 +119,6 @@ def _device(chip: Element, index: int) -> Device:
         readings=readings,
         processes=_processes(chip),
     )
-
-
-def _generation(word: str | None) -> float | None:
-    number = text.whole_number(word)
-    return _GENERATIONS[number - 1] if number and number <= len(_GENERATIONS) else None
 
 
 def _readings(chip: Element) -> Readings:
@@ -177,11 +182,11 @@ class Denglin(Vendor):
     def query(self, runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask dlsmi once, for everything."""
         answer = Answer()
-        reading = ask(answer, runner, self.name, ["dlsmi", "query", "--xml-format"], read_query, timeout_seconds)
-        take(answer, reading, functions)
+        reading = ask_once(answer, runner, self.name, ["dlsmi", "query", "--xml-format"], read_query, timeout_seconds)
+        take_all(answer, reading, functions)
         if reading and any("are attached" in note for note in reading.notes):
             answer.tools[0].state = TOOL_FAILED
-        driver(runner, self.name, self.kernel_modules, answer, functions)
+        add_driver(runner, self.name, self.kernel_modules, answer, functions)
         return answer
 
     def device_nodes(self, runner, device: Device) -> list[str]:

@@ -21,21 +21,21 @@ from __future__ import annotations
 import re
 
 from .. import pci, text
-from ..asking import (
-    Reading,
-    Unreadable,
+from ..model import Device, Ecc, Health, Link, Readings
+from ..tools import (
+    Reply,
+    add_driver,
     address_of,
-    ask,
+    ask_once,
     cells_of,
-    driver,
+    generation_gts,
     live_health,
     nodes_below,
     percent,
     sick_words,
-    take,
+    take_all,
 )
-from ..model import Device, Ecc, Health, Link, Readings
-from .base import Answer, Vendor
+from .base import Answer, Unreadable, Vendor
 
 _DEVICE = re.compile(r"^DEV ID (\d{1,4})\s*$")
 _FIELD = re.compile(r"^\s+([A-Za-z][^:]*?)\s*:\s*(.*?)\s*$")
@@ -46,19 +46,18 @@ _SHORT = re.compile(r"^([0-9a-f]{2}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$", re.IGNO
 _UPPER = re.compile(r"^(?P<index>\d{1,4})\s+(?P<name>\S.*)$")
 _BUS = re.compile(r"^(?P<bus>\S+)\s+(?P<ecc>\S+)$")
 _LOWER = re.compile(r"^(?P<temperature>\S+(?: C)?)\s+(?P<level>\S+)\s+(?P<power>\S+)\s+(?P<limit>\S+)$")
-_GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 _SIZES = {("Device Mem Info", "Total Size"), ("Device Mem Info", "Mem Size")}
 _HEALTHY = ("true", "ok", "good", "healthy", "normal")
 _COLUMNS = ("DEV NAME", "FW VER", "BUS-ID ECC", "TEMP Dpm Pwr(Usage/Cap)", "Mem GCU Virt", "DUsed SN")
 
 
-def read_query(output: str) -> Reading:
+def read_query(output: str) -> Reply:
     """Return the devices of ``efsmi -q``; Unreadable when none is there.
 
     A device without an address, or whose entry ends before its memory, is named in the notes and left out: what
     stands before that (its serial) may have been cut. So may a last line that ends in neither a break nor a unit.
     """
-    reading = Reading()
+    reading = Reply()
     entries: list[tuple[int, dict[tuple[str, str], str]]] = []
     section = ""
     whole = output if output.rstrip(" ").endswith(("\n", "%")) else output[: output.rfind("\n") + 1]
@@ -116,9 +115,9 @@ def _device(index: int, fields: dict[tuple[str, str], str]) -> Device:
         driver_version=text.clean(told("Driver Info", "Ver")),
         memory_bytes=text.size_bytes(told("Device Mem Info", "Total Size", "Mem Size")),
         link=Link(
-            speed_gts=_generation(told("PCIe Info", "Cur Link Speed")),
+            speed_gts=generation_gts(told("PCIe Info", "Cur Link Speed")),
             width=pci.width((told("PCIe Info", "Cur Link Width") or "").lstrip("xX")),
-            max_speed_gts=_generation(told("PCIe Info", "Max Link Speed")),
+            max_speed_gts=generation_gts(told("PCIe Info", "Max Link Speed")),
             max_width=pci.width((told("PCIe Info", "Max Link Width") or "").lstrip("xX")),
             under_load=None if use is None else use > 0,
         ),
@@ -127,13 +126,7 @@ def _device(index: int, fields: dict[tuple[str, str], str]) -> Device:
     )
 
 
-def _generation(word: str | None) -> float | None:
-    """Return the GT/s of "Gen5"."""
-    found = re.fullmatch(r"Gen([1-7])", word or "")
-    return _GENERATIONS[int(found[1]) - 1] if found else None
-
-
-def read_table(output: str) -> Reading:
+def read_table(output: str) -> Reply:
     """Return the devices of the table, two rows each; Unreadable when it is cut off or has other columns."""
     lines = [line.strip() for line in output.splitlines() if line.strip().startswith(("|", "+"))]
     title = next((found for found in (_TITLE.search(line) for line in lines) if found), None)
@@ -145,7 +138,7 @@ def read_table(output: str) -> Reading:
     head = tuple(" ".join(cell.split()) for cells in rows[:2] for cell in cells)
     if head != _COLUMNS:
         raise Unreadable(f"other columns than are known: {' | '.join(head)}")
-    reading = Reading(version=title[1], driver_version=title[2])
+    reading = Reply(tool_version=title[1], driver_version=title[2])
     if len(rows) % 2:
         raise Unreadable("a device has no second row")
     for upper, lower in zip(rows[2::2], rows[3::2]):
@@ -209,18 +202,18 @@ class Enflame(Vendor):
     def query(self, runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask ``efsmi -q``, and the table where serials are missing in it or it can't be used; see the module."""
         answer = Answer()
-        reading = ask(answer, runner, self.name, ["efsmi", "-q"], read_query, timeout_seconds)
+        reading = ask_once(answer, runner, self.name, ["efsmi", "-q"], read_query, timeout_seconds)
         first = answer.tools[0]
         wanted = reading is None or any(device.serial is None for device in reading.devices)
         # A tool that hangs, is not there or says that it can't do so again.
         if wanted and first.rc is not None and first.reason is None:
-            table = ask(answer, runner, self.name, ["efsmi"], read_table, timeout_seconds)
+            table = ask_once(answer, runner, self.name, ["efsmi"], read_table, timeout_seconds)
             if reading and table:
                 join(reading.devices, table.devices)
-                first.version, reading.driver_version = table.version, table.driver_version
+                first.version, reading.driver_version = table.tool_version, table.driver_version
             reading = reading or table
-        take(answer, reading, functions)
-        driver(runner, self.name, self.kernel_modules, answer, functions)
+        take_all(answer, reading, functions)
+        add_driver(runner, self.name, self.kernel_modules, answer, functions)
         return answer
 
     def device_nodes(self, runner, device: Device) -> list[str]:

@@ -20,26 +20,27 @@ import re
 from collections import Counter
 
 from .. import pci, text
-from ..model import TOOL_ABSENT, TOOL_FAILED, TOOL_HUNG, TOOL_OK, Device, Ecc, Health, Link, Readings, Repair, Tool
+from ..model import TOOL_ABSENT, TOOL_FAILED, TOOL_OK, Device, Ecc, Health, Link, Readings, Repair, Tool
 from ..parallel import command_of, run_all
-from ..replies import (
+from ..runner import Result, Runner
+from ..tools import (
     Form,
     Reply,
-    Unreadable,
-    address,
+    add_driver,
+    address_of,
     ask,
     ask_each,
-    driver_of,
     expected,
+    has_none,
     missing,
     note_failure,
+    note_hang,
     rows,
     sick,
     take,
     worst,
 )
-from ..runner import Result, Runner
-from .base import Answer, Vendor
+from .base import Answer, Unreadable, Vendor
 
 CSV_FIELDS = (
     "index",
@@ -93,7 +94,7 @@ def parse_csv(output: str, fields: tuple[str, ...] = CSV_FIELDS) -> dict[str, di
         cells = [cell.strip() for cell in line.split(",")]
         card = dict(zip(fields, cells))
         # Without an address (other fields) the number stands for the card.
-        key = address(card.get("bus_id")) if "bus_id" in fields else card.get("index")
+        key = address_of(card.get("bus_id")) if "bus_id" in fields else card.get("index")
         if len(cells) != len(fields) or key is None or text.whole_number(card.get("index")) is None or key in cards:
             raise Unreadable(f"not a row of {len(fields)} values: {text.excerpt(line, limit=200)}")
         cards[key] = card
@@ -115,7 +116,7 @@ def parse_list(output: str) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
     for line in text.plain(output).expandtabs().splitlines():
         block = _BLOCK.match(line)
         if block:
-            place = address(block["address"])
+            place = address_of(block["address"])
             if place is None or place in cards:
                 raise Unreadable(f"not a device: {text.excerpt(line, limit=200)}")
             fields, stack = cards.setdefault(place, {"index": block["index"]}), []
@@ -274,7 +275,7 @@ def parse_table(output: str) -> Reply:
 
 def _from_rows(upper: list[str], lower: list[str], head: dict[str, str], counts_ecc: bool) -> Device:
     first, second = _UPPER.fullmatch(upper[0]), _LOWER.fullmatch(lower[0])
-    place = address((upper[1].split() or [""])[0])
+    place = address_of((upper[1].split() or [""])[0])
     used, slash, total = lower[1].partition("/")
     load = lower[2].split()
     if not first or not second or place is None or not slash or not load:
@@ -335,10 +336,8 @@ class Gaudi(Vendor):
             for one in answer.devices:
                 one.source = f"hl-smi {tool.version or ''}".strip()
             answer.slot_labels = slot_labels(answer.devices)
-        driver = driver_of(runner, self.name, self.kernel_modules, answer)
-        if driver.loaded or functions:
-            answer.drivers.append(driver)
-        if tool.reason == "no_devices" and not driver.loaded:
+        driver = add_driver(runner, self.name, self.kernel_modules, answer, functions)
+        if tool.reason == "no_devices" and not (driver and driver.loaded):
             tool.state, tool.reason, answer.count = TOOL_FAILED, "driver_not_loaded", None
             answer.errors.append(f"{tool.command}: {tool.excerpt}")
         return answer
@@ -368,7 +367,8 @@ def _ask(
         driver = text.clean(head.get("Driver Version"))
         places = [*row_of, *(place for place in cards if place not in row_of)]
         devices = [device(row_of.get(one, {}), cards.get(one, {}), one, driver) for one in places]
-        take(answer, tool, Reply(devices, text.whole_number(head.get("Attached AIPs"))), queried if row_of else listed)
+        tool.command, tool.state = command_of(queried if row_of else listed), TOOL_OK
+        take(answer, tool, Reply(devices, text.whole_number(head.get("Attached AIPs"))))
         for failed, result in ((table, queried), (listing, listed)):
             if isinstance(failed, str):
                 answer.errors.append(f"{command_of(result)}: {failed}")
@@ -377,6 +377,7 @@ def _ask(
             _ask_listing(runner, path, tool, answer, timeout_seconds)
     else:
         note_failure(answer, tool, queried, _REASONS, str(table))
+        has_none(tool, answer)
         if not queried.hung and tool.reason is None:
             ask(runner, [path], [Form((), parse_table)], tool, answer, timeout_seconds, _REASONS)
     if tool.reason is None:
@@ -403,13 +404,11 @@ def _one_row(output: str) -> Reply:
 
 def _ask_listing(runner: Runner, path: str, tool: Tool, answer: Answer, timeout_seconds: float) -> None:
     """Ask each card for its part of the listing, where the whole hangs; a card that hangs keeps what it told before."""
-    tool.state = TOOL_HUNG
     by_place = {one.pci_address: one for one in answer.devices if one.pci_address}
     commands = [[path, *LISTING, "-i", place] for place in by_place]
     for place, result in zip(by_place, run_all(runner, commands, timeout_seconds)):
         if result.hung:
-            answer.errors.append(f"{command_of(result)}: no answer in time")
-            tool.excerpt = text.excerpt(tool.excerpt, f"{command_of(result)}: no answer in time")
+            note_hang(answer, tool, result)
             answer.hung.append(place)
             answer.last[place] = by_place[place]
             continue

@@ -25,25 +25,23 @@ import re
 
 from .. import pci, text
 from ..model import TOOL_ABSENT, Device, Link, Readings, Tool
-from ..replies import (
+from ..runner import Runner
+from ..tools import (
+    NUMBER,
     Form,
     Reply,
-    Unreadable,
-    address,
+    add_driver,
+    address_of,
     ask,
-    ask_each,
+    ask_missing,
     csv_rows,
-    driver_of,
     drm_nodes,
-    expected,
     json_documents,
     not_ours,
     sick,
-    unasked_numbers,
     worst,
 )
-from ..runner import Runner
-from .base import Answer, Vendor
+from .base import Answer, Unreadable, Vendor
 
 OPTIONS = (
     "--showid",
@@ -77,7 +75,7 @@ def parse(output: str) -> Reply:
     """Return the cards of an answer to OPTIONS, as JSON (several documents are joined), CSV or text lines."""
     cards: dict[int, dict[str, str]] = {}
     driver = None
-    notes = ""
+    around = ""
     lines = _TEXT_LINE.findall(output)
     if re.search(r"^device,", output, re.MULTILINE):
         _read_csv(output, cards)
@@ -85,7 +83,7 @@ def parse(output: str) -> Reply:
         for number, key, value in lines:
             cards.setdefault(int(number), {})[key.strip().lower()] = value.strip()
     else:
-        documents, notes = json_documents(_NO_COMMA.sub(r"\1, ", output))
+        documents, around = json_documents(_NO_COMMA.sub(r"\1, ", output))
         for document in documents:
             if not isinstance(document, dict):
                 raise Unreadable("the JSON is no list of cards")
@@ -100,7 +98,7 @@ def parse(output: str) -> Reply:
                     driver = text.clean(folded.get("driver version"))
     if not cards:
         raise Unreadable("no card in the answer")
-    return Reply([_device(number, card, driver) for number, card in sorted(cards.items())], notes=notes)
+    return Reply([_device(number, card, driver) for number, card in sorted(cards.items())], around=around)
 
 
 def _read_csv(output: str, cards: dict[int, dict[str, str]]) -> None:
@@ -143,7 +141,7 @@ def _device(index: int, card: dict[str, str], driver: str | None) -> Device:
         model=told("card series", "card model"),
         serial=text.identifier(card.get("serial number")),
         uuid=_unique_id(card.get("unique id")),
-        pci_address=address(told("pci bus")),
+        pci_address=address_of(told("pci bus")),
         pci_id=f"1d94:{device_id[1]}" if device_id else None,
         driver_version=driver or told("driver version"),
         firmware_version=told("vbios version"),
@@ -228,16 +226,12 @@ class Hygon(Vendor):
             not_ours(tool, answer, functions)
             # The table does not say which card is which, so that nobody is missing by address there.
             told = not answer.devices or any(device.pci_address for device in answer.devices)
-            numbers = unasked_numbers(functions, answer) if tool.reason is None and told else []
-            if numbers:
-                alone: dict[str | int, tuple[str, ...]] = {n: ("-d", str(n), *OPTIONS, "--json") for n in numbers}
-                known = expected(functions)
-                ask_each(runner, [path], alone, parse, known, tool, answer, timeout_seconds)
+            if told:
+                alone = Form(("-d", NUMBER, *OPTIONS, "--json"), parse)
+                ask_missing(runner, [path], alone, functions, tool, answer, timeout_seconds)
             for device in answer.devices:
                 device.source = name
-        driver = driver_of(runner, self.name, self.kernel_modules, answer)
-        if driver.loaded or functions:
-            answer.drivers.append(driver)
+        add_driver(runner, self.name, self.kernel_modules, answer, functions)
         return answer
 
     def device_nodes(self, runner: Runner, device: Device) -> list[str]:

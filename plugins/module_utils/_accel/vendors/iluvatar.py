@@ -21,23 +21,22 @@ from typing import TYPE_CHECKING
 
 from .. import pci, text
 from ..model import TOOL_ABSENT, Device, Ecc, Health, Link, Readings, Tool
-from ..replies import (
+from ..runner import Runner
+from ..tools import (
+    NUMBER,
     Form,
     Reply,
-    Unreadable,
-    address,
+    add_driver,
+    address_of,
     ask,
-    ask_each,
-    driver_of,
-    expected,
+    ask_missing,
     generation_gts,
     rows,
     sick,
-    unasked_numbers,
     worst,
 )
-from ..runner import Runner
-from .base import Answer, Vendor
+from ..xml_answer import xml_tree
+from .base import Answer, Unreadable, Vendor
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -53,36 +52,15 @@ _REASONS = (
     ("insufficient permissions", "no_permission"),
     ("no devices were found", "no_devices"),
 )
-_PROCESS_NAME = r"(?s)(<process_name>)(.*?)(</process_name>)"
-_NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 _HEADER = re.compile(r"IX-ML:\s*(\S+)\s+Driver Version:\s*(\S+)")
 
 
 def parse_query(output: str) -> Reply:
     """Return the devices of ``ixsmi -q -x``; Unreadable when it is cut off, damaged or something else."""
-    root, notes = _tree(output)
+    root, around = xml_tree(output, "ixsmi_log")
     driver = text.clean(root.findtext("driver_version"))
     devices = [_device(gpu, index, driver) for index, gpu in enumerate(root.findall("gpu"))]
-    return Reply(devices, text.whole_number(root.findtext("attached_gpus")), driver, driver, notes)
-
-
-def _tree(output: str) -> tuple[Element, str]:
-    # Imported when needed: a host of another vendor never parses XML.
-    from html import escape, unescape
-    from xml.etree import ElementTree
-
-    begin, closing = output.find("<ixsmi_log"), "</ixsmi_log>"
-    end = output.rfind(closing)
-    if begin < 0 or end < begin:
-        raise Unreadable("no complete ixsmi_log in the answer")
-    around = re.sub(r"<[?!][^<>]*>", "", output[:begin]) + output[end + len(closing) :]
-    # Command lines of processes are printed whole; "&" or "<" in one would break the document.
-    body = re.sub(_NOT_XML, "", output[begin : end + len(closing)])
-    body = re.sub(_PROCESS_NAME, lambda m: m[1] + escape(unescape(m[2])) + m[3], body)
-    try:
-        return ElementTree.fromstring(body), around.strip()
-    except ElementTree.ParseError as exc:
-        raise Unreadable(f"the XML is damaged: {exc}") from exc
+    return Reply(devices, text.whole_number(root.findtext("attached_gpus")), driver, driver, around)
 
 
 def _device(gpu: Element, index: int, driver: str | None) -> Device:
@@ -98,7 +76,7 @@ def _device(gpu: Element, index: int, driver: str | None) -> Device:
         serial=text.identifier(gpu.findtext("serial")),
         uuid=text.identifier(gpu.findtext("uuid")),
         # Some releases leave the address out of the PCI part.
-        pci_address=address(told("pci/pci_bus_id")) or address(gpu.get("id")),
+        pci_address=address_of(told("pci/pci_bus_id")) or address_of(gpu.get("id")),
         pci_id=f"{ids[4:]}:{ids[:4]}".lower() if re.fullmatch("[0-9A-Fa-f]{4}1E3E", ids, re.I) else None,
         device_nodes=[f"/dev/iluvatar{minor}"] if minor is not None else [],
         driver_version=driver,
@@ -178,7 +156,7 @@ def parse_table(output: str) -> Reply:
 def _from_rows(upper: list[str], lower: list[str], version: str, driver: str) -> Device:
     """Return the device of ``0 Name | address | clocks`` and ``Fan Temp Perf Pwr | used / total | util mode``."""
     number, _blank, name = upper[0].partition(" ")
-    index, place = text.whole_number(number), address(upper[1])
+    index, place = text.whole_number(number), address_of(upper[1])
     values = re.fullmatch(r"(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s*/\s*(\S+)", lower[0])
     used, slash, total = lower[1].partition("/")
     if index is None or place is None or not values or not slash or not lower[2]:
@@ -219,18 +197,12 @@ class Iluvatar(Vendor):
             program = [env, LIBRARIES, path] if env and runner.glob("/usr/local/corex/lib*") else [path]
             forms = [Form(("-q", "-x"), parse_query), Form((), parse_table)]
             ask(runner, program, forms, tool, answer, timeout_seconds, _REASONS)
-            if tool.reason is None:
-                numbers = unasked_numbers(functions, answer)
-                alone: dict[str | int, tuple[str, ...]] = {n: ("-q", "-x", "-i", str(n)) for n in numbers}
-                known = expected(functions)
-                if alone:
-                    ask_each(runner, program, alone, parse_query, known, tool, answer, timeout_seconds)
+            alone = Form(("-q", "-x", "-i", NUMBER), parse_query)
+            ask_missing(runner, program, alone, functions, tool, answer, timeout_seconds)
         nodes = set(runner.glob("/dev/iluvatar[0-9]*"))
         for device in answer.devices:
             device.device_nodes = [node for node in device.device_nodes if node in nodes]
-        driver = driver_of(runner, self.name, self.kernel_modules, answer)
-        if driver.loaded or functions:
-            answer.drivers.append(driver)
+        add_driver(runner, self.name, self.kernel_modules, answer, functions)
         return answer
 
     def device_nodes(self, runner: Runner, device: Device) -> list[str]:

@@ -26,24 +26,25 @@ from collections import Counter
 from .. import pci, text
 from ..model import TOOL_ABSENT, TOOL_HUNG, TOOL_OK, Device, Health, Link, Readings, Tool
 from ..parallel import command_of, run_all
-from ..replies import (
-    Unreadable,
-    address,
+from ..runner import Runner
+from ..tools import (
+    add_driver,
+    address_of,
     csv_rows,
-    driver_of,
     drm_nodes,
     entry,
     generation_gts,
+    has_none,
     json_documents,
     missing,
     not_ours,
     note_failure,
+    note_hang,
     rows,
     sick,
     worst,
 )
-from ..runner import Runner
-from .base import Answer, Vendor
+from .base import Answer, Unreadable, Vendor
 
 VERSION = ("-v",)
 LIST = ("discovery", "-j")
@@ -105,7 +106,7 @@ def parse_json_list(output: str) -> list[dict]:
 def parse_json_card(output: str) -> dict:
     """Return the entry of ``discovery -d N -j``; Unreadable when it is none."""
     card = _document(output)
-    if address(card.get("pci_bdf_address")) is None:
+    if address_of(card.get("pci_bdf_address")) is None:
         raise Unreadable("no address of a device in the answer")
     return card
 
@@ -145,7 +146,7 @@ def parse_table(output: str) -> dict:
         label, colon, value = cells[-1].partition(":")
         if colon and label in _LABELS and len(cells) == 2:
             card.setdefault(_LABELS[label], value.strip())
-    if address(card.get("pci_bdf_address")) is None or not lines[-1].startswith("+--"):
+    if address_of(card.get("pci_bdf_address")) is None or not lines[-1].startswith("+--"):
         raise Unreadable("no complete table of a device in the answer")
     return card
 
@@ -189,7 +190,7 @@ def device(card: dict, health: dict | None, measured: Readings | None) -> Device
         model=told("device_name"),
         serial=text.identifier(entry(card, "serial_number")),
         uuid=_uuid(text.identifier(entry(card, "uuid"))),
-        pci_address=address(told("pci_bdf_address")),
+        pci_address=address_of(told("pci_bdf_address")),
         pci_id=f"8086:{chip[1].zfill(4)}" if chip else None,
         module_id=text.whole_number(told("oam_socket_id")),
         driver_version=told("driver_version"),
@@ -271,10 +272,9 @@ class Intel(Vendor):
         path = runner.which("xpu-smi")
         if path is not None:
             _Query(runner, path, functions, timeout_seconds, tool, answer).ask()
-        driver = driver_of(runner, self.name, self.kernel_modules, answer)
         # A server's own display may be driven by these modules too.
         if functions or answer.devices:
-            answer.drivers.append(driver)
+            add_driver(runner, self.name, self.kernel_modules, answer, functions or answer.devices)
         return answer
 
     def device_nodes(self, runner: Runner, device: Device) -> list[str]:
@@ -340,7 +340,7 @@ class _Query:
             cards = parse_json_list(listed.stdout)
         except Unreadable as exc:
             note_failure(answer, tool, listed, _REASONS, str(exc))
-            if tool.reason:
+            if has_none(tool, answer) or tool.reason:
                 return None
             (dumped,) = self._run([CSV])
             try:
@@ -370,7 +370,7 @@ class _Query:
         results = self._run([("discovery", "-d", str(card["device_id"]), "-j") for card in named])
         whole = [card for card in cards if card not in named]
         for card, result in zip(named, results):
-            place = address(entry(card, "pci_bdf_address"))
+            place = address_of(entry(card, "pci_bdf_address"))
             if result.hung:
                 self._hang(result, place, card)
                 continue
@@ -379,9 +379,7 @@ class _Query:
         return whole
 
     def _hang(self, result, place: str | None, card: dict) -> None:
-        self.tool.state = TOOL_HUNG
-        self.tool.excerpt = text.excerpt(self.tool.excerpt, f"{command_of(result)}: no answer in time")
-        self.answer.errors.append(f"{command_of(result)}: no answer in time")
+        note_hang(self.answer, self.tool, result)
         if place:
             self.answer.hung.append(place)
             if card:

@@ -21,21 +21,20 @@ import re
 import shlex
 
 from .. import pci, text
-from ..asking import (
-    Reading,
-    Unreadable,
+from ..model import TOOL_ABSENT, TOOL_HUNG, TOOL_OK, Device, Ecc, Link, Readings
+from ..tools import (
+    Reply,
+    add_driver,
     address_of,
-    ask,
+    ask_once,
     cells_of,
-    driver,
     live_health,
     nodes_below,
     percent,
     sick_words,
-    take,
+    take_all,
 )
-from ..model import TOOL_ABSENT, TOOL_HUNG, TOOL_OK, Device, Ecc, Link, Readings
-from .base import Answer, Vendor
+from .base import Answer, Unreadable, Vendor
 
 # Columns of the line, counted from 0; there are 32 in the one recorded generation.
 _LINE = {"address": 0, "serial": 3, "temperature": 4, "used": 17, "total": 18, "model": 21}
@@ -49,13 +48,13 @@ _INTEL = re.compile(r"Intel(?:\(R\))? XPU System Management Interface", re.IGNOR
 _REASONS = ((r"no available xpu device", "no_devices"),)
 
 
-def read_lines(output: str) -> Reading:
+def read_lines(output: str) -> Reply:
     """Return the devices of ``xpu_smi -m``: a line each, columns apart by blanks, the model in quotes.
 
     A line that begins with an address and has not the columns that are known is named in the notes, and its device left
     out; Unreadable when no line is one.
     """
-    reading = Reading()
+    reading = Reply()
     seen = False
     for line in output.splitlines():
         try:
@@ -95,10 +94,10 @@ def read_lines(output: str) -> Reading:
     return reading
 
 
-def read_old_table(output: str) -> Reading:
+def read_old_table(output: str) -> Reply:
     """Return the devices of the table of ``xpu_smi``; Unreadable when it is cut off or lacks a column."""
     versions = dict(re.findall(r"^(Runtime|Driver) Version:\s*(\S+)", output, re.MULTILINE))
-    reading = Reading(version=versions.get("Runtime"), driver_version=versions.get("Driver"))
+    reading = Reply(tool_version=versions.get("Runtime"), driver_version=versions.get("Driver"))
     part, columns, rules = "", [""], 0
     parts: dict[str, int] = {}
     for line in output.splitlines():
@@ -153,7 +152,7 @@ def _add_process(found: list[Device], row: dict[str, str]) -> None:
             device.processes.append({"pid": pid, "name": text.clean(row.get("Command")), "memory_bytes": memory})
 
 
-def read_table(output: str) -> Reading:
+def read_table(output: str) -> Reply:
     """Return the devices of the table of ``xpu-smi``, three rows each; Unreadable when it is another program's."""
     lines = [line.strip() for line in output.splitlines() if line.strip().startswith(("|", "+"))]
     title = next((found for found in (_TITLE.search(line) for line in lines) if found), None)
@@ -168,7 +167,7 @@ def read_table(output: str) -> Reading:
         raise Unreadable(f"other columns than are known: {' | '.join(head)}")
     if len(rows) % 3:
         raise Unreadable("a device has not three rows")
-    reading = Reading(driver_version=text.clean(title[1]))
+    reading = Reply(driver_version=text.clean(title[1]))
     for first, second, _third in zip(rows[3::3], rows[4::3], rows[5::3]):
         reading.devices.append(_row(first, second))
     return reading
@@ -213,16 +212,16 @@ class Kunlunxin(Vendor):
     def query(self, runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask xpu_smi, and xpu-smi where that is not there; see the module."""
         answer = Answer()
-        reading = ask(answer, runner, self.name, ["xpu_smi", "-m"], read_lines, timeout_seconds, _REASONS)
+        reading = ask_once(answer, runner, self.name, ["xpu_smi", "-m"], read_lines, timeout_seconds, _REASONS)
         first = answer.tools[0]
         # Asked again only where the tool came back without saying why it can't: for the same release, another form.
         if reading is None and first.rc is not None and first.reason is None:
-            reading = ask(answer, runner, self.name, ["xpu_smi"], read_old_table, timeout_seconds, _REASONS)
+            reading = ask_once(answer, runner, self.name, ["xpu_smi"], read_old_table, timeout_seconds, _REASONS)
         if first.state == TOOL_ABSENT and functions and runner.which("xpu-smi"):
-            reading = ask(answer, runner, self.name, ["xpu-smi"], read_table, timeout_seconds, _REASONS)
+            reading = ask_once(answer, runner, self.name, ["xpu-smi"], read_table, timeout_seconds, _REASONS)
             _leave_to_intel(answer)
-        take(answer, reading, functions)
-        driver(runner, self.name, self.kernel_modules, answer, functions)
+        take_all(answer, reading, functions)
+        add_driver(runner, self.name, self.kernel_modules, answer, functions)
         return answer
 
     def device_nodes(self, runner, device: Device) -> list[str]:

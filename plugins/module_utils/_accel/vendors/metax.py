@@ -22,25 +22,23 @@ import re
 
 from .. import pci, text
 from ..model import TOOL_ABSENT, Device, Health, Link, Readings, Tool
-from ..replies import (
+from ..runner import Runner
+from ..tools import (
+    NUMBER,
     Form,
     Reply,
-    Unreadable,
-    address,
+    add_driver,
+    address_of,
     ask,
-    ask_each,
-    driver_of,
+    ask_missing,
     drm_nodes,
-    expected,
     not_ours,
     process,
     rows,
     sick,
-    unasked_numbers,
     worst,
 )
-from ..runner import Runner
-from .base import Answer, Vendor
+from .base import Answer, Unreadable, Vendor
 
 PROGRAMS = ("mx-smi", "ht-smi")
 LISTING = ("--show-temperature", "--show-memory", "--show-usage")
@@ -134,7 +132,7 @@ def _device(number: str, name: str, cells: tuple[str, ...], heat: str, power: st
     """Return the device; ``cells`` are its address, load and mode, memory, and state."""
     place, load, memory, state = cells
     index, memory_found = text.whole_number(number), _MEMORY.fullmatch(memory)
-    where = address(place)
+    where = address_of(place)
     if index is None or where is None:
         raise Unreadable(f"not a device: {text.excerpt(f'{number} {name} {place}', limit=200)}")
     busy = text.number(load.split()[0]) if load else None
@@ -191,7 +189,7 @@ def parse_listing(output: str) -> Reply:
 
 
 def _listed(block: re.Match, fields: dict[str, str], source: str) -> Device:
-    where = address(block["address"])
+    where = address_of(block["address"])
     if where is None:
         raise Unreadable(f"not a device: {text.excerpt(block[0], limit=200)}")
     heat = next((value for name, value in fields.items() if name.startswith("hotspot")), None)
@@ -234,14 +232,9 @@ class Metax(Vendor):
             forms = [Form((), parse_table), Form(LISTING, parse_listing)]
             ask(runner, [path], forms, tool, answer, timeout_seconds, _REASONS)
             not_ours(tool, answer, functions)
-            numbers = unasked_numbers(functions, answer) if tool.reason is None else []
-            if numbers:
-                alone: dict[str | int, tuple[str, ...]] = {n: (*LISTING, "-i", str(n)) for n in numbers}
-                known = expected(functions)
-                ask_each(runner, [path], alone, parse_listing, known, tool, answer, timeout_seconds)
-        driver = driver_of(runner, self.name, self.kernel_modules, answer)
-        if driver.loaded or functions:
-            answer.drivers.append(driver)
+            alone = Form((*LISTING, "-i", NUMBER), parse_listing)
+            ask_missing(runner, [path], alone, functions, tool, answer, timeout_seconds)
+        add_driver(runner, self.name, self.kernel_modules, answer, functions)
         return answer
 
     def device_nodes(self, runner: Runner, device: Device) -> list[str]:

@@ -21,26 +21,24 @@ from collections import Counter
 
 from .. import pci, text
 from ..model import TOOL_ABSENT, Device, Health, Link, Readings, Tool
-from ..replies import (
+from ..runner import Runner
+from ..tools import (
+    NUMBER,
     Form,
     Reply,
-    Unreadable,
-    address,
+    add_driver,
+    address_of,
     ask,
-    ask_each,
-    driver_of,
+    ask_missing,
     drm_nodes,
     entry,
-    expected,
     generation_gts,
     json_documents,
     process,
     sick,
-    unasked_numbers,
     worst,
 )
-from ..runner import Runner
-from .base import Answer, Vendor
+from .base import Answer, Unreadable, Vendor
 
 # "failed to initialize mtml" is said right after the driver was loaded, and to users who may not open the nodes.
 _REASONS = (
@@ -56,14 +54,14 @@ _SLOT = re.compile(r"(?P<number>\d{1,9})(?:\((?P<name>[^)]+)\))?")
 
 def parse_query(output: str) -> Reply:
     """Return the devices of ``mthreads-gmi -q --json``; Unreadable when it is cut off or something else."""
-    documents, notes = json_documents(output)
+    documents, around = json_documents(output)
     root = next((one for one in map(_stripped, documents) if isinstance(one, dict) and "GPU" in one), None)
     cards = root["GPU"] if root else None
     if root is None or not isinstance(cards, list) or not all(isinstance(card, dict) for card in cards):
         raise Unreadable("no list of GPUs in the answer")
     driver = text.clean(root.get("Driver Version"))
     devices = [_device(card, driver) for card in cards]
-    return Reply(devices, text.whole_number(root.get("Attached GPUs")), None, driver, notes)
+    return Reply(devices, text.whole_number(root.get("Attached GPUs")), None, driver, around)
 
 
 def _stripped(values: object) -> object:
@@ -95,7 +93,7 @@ def _device(card: dict, driver: str | None) -> Device:
         model=told("Product Name"),
         serial=text.identifier(entry(card, "Serial Number")),
         uuid=text.identifier(entry(card, "GPU UUID")),
-        pci_address=address(place),
+        pci_address=address_of(place),
         pci_id=f"{vendor}:{chip}" if vendor and chip else None,
         module_id=int(slot["number"]) if slot else None,
         driver_version=driver,
@@ -169,7 +167,7 @@ def parse_table(output: str) -> Reply:
 def _from_lines(lines: list[list[str]], version: str, driver: str) -> Device:
     number, _blank, name = lines[0][0].partition(" ")
     index = text.whole_number(number)
-    place = address(lines[0][1]) if len(lines[0]) > 1 else None
+    place = address_of(lines[0][1]) if len(lines[0]) > 1 else None
     if index is None or place is None or [len(cells) for cells in lines] != [3, 3, 2]:
         raise Unreadable(f"not a device: {text.excerpt(str(lines), limit=200)}")
     load, lanes = _MEMORY.fullmatch(lines[0][2]), _LANES.fullmatch(lines[1][1])
@@ -224,15 +222,10 @@ class Mthreads(Vendor):
         if path is not None:
             forms = [Form(("-q", "--json"), parse_query), Form((), parse_table)]
             ask(runner, [path], forms, tool, answer, timeout_seconds, _REASONS)
-            numbers = unasked_numbers(functions, answer) if tool.reason is None else []
-            if numbers:
-                alone: dict[str | int, tuple[str, ...]] = {n: ("-q", "-i", str(n), "--json") for n in numbers}
-                known = expected(functions)
-                ask_each(runner, [path], alone, parse_query, known, tool, answer, timeout_seconds)
+            alone = Form(("-q", "-i", NUMBER, "--json"), parse_query)
+            ask_missing(runner, [path], alone, functions, tool, answer, timeout_seconds)
             answer.slot_labels = slot_labels(answer.devices)
-        driver = driver_of(runner, self.name, self.kernel_modules, answer)
-        if driver.loaded or functions:
-            answer.drivers.append(driver)
+        add_driver(runner, self.name, self.kernel_modules, answer, functions)
         return answer
 
     def device_nodes(self, runner: Runner, device: Device) -> list[str]:

@@ -19,9 +19,9 @@ from __future__ import annotations
 import re
 
 from .. import pci, text
-from ..asking import Reading, Unreadable, address_of, ask, cells_of, driver, json_documents, take
 from ..model import TOOL_HUNG, Device, Ecc, Health
-from .base import Answer, Vendor
+from ..tools import Reply, add_driver, address_of, ask_once, cells_of, json_documents, take_all
+from .base import Answer, Unreadable, Vendor
 
 # Inf1, Trn1, Inf2, Trn2, Trn3.
 _DEVICES = ("7064", "7065", "7066", "7067", "7164", "7264", "7364", "7564", "7565")
@@ -32,7 +32,7 @@ _REASONS = ((r"neuron (?:kernel )?(?:driver|module).*not|nrt_init failed", "driv
 _ERRORS = ("mem_ecc_uncorrected", "sram_ecc_uncorrected")
 
 
-def read_json(output: str) -> Reading:
+def read_json(output: str) -> Reply:
     """Return the devices of ``neuron-ls -j``: a list with one mapping a device.
 
     An entry without number or address is named in the notes; the others count.
@@ -41,7 +41,7 @@ def read_json(output: str) -> Reading:
     listing = documents[0]
     if len(documents) != 1 or not isinstance(listing, list):
         raise Unreadable("the answer is not one list of devices")
-    reading = Reading(notes=[text.excerpt(around)] if around else [])
+    reading = Reply(around=around)
     peers: list[tuple[Device, list]] = []
     for entry in listing:
         fields = entry if isinstance(entry, dict) else {}
@@ -71,7 +71,7 @@ def _processes(entries: object) -> list[dict]:
     return found
 
 
-def read_table(output: str) -> Reading:
+def read_table(output: str) -> Reply:
     """Return the devices of the table of neuron-ls (plain, wide, with topology below); Unreadable when it is cut off.
 
     Names of columns stand on two lines. A row without a number is one more process of the device above.
@@ -84,7 +84,7 @@ def read_table(output: str) -> Reading:
     columns = [" ".join(" ".join(parts).split()) for parts in zip(*head)]
     if not set(columns) >= _COLUMNS:
         raise Unreadable(f"other columns than are known: {' | '.join(columns)}")
-    reading = Reading()
+    reading = Reply()
     peers: list[tuple[Device, list]] = []
     for line in lines[rules[1] + 1 :]:
         cells = cells_of(line)
@@ -161,16 +161,16 @@ class Neuron(Vendor):
     def query(self, runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask neuron-ls for its JSON, for its table where that can't be read, and the driver for the rest."""
         answer = Answer()
-        reading = ask(answer, runner, self.name, ["neuron-ls", "-j"], read_json, timeout_seconds, _REASONS)
+        reading = ask_once(answer, runner, self.name, ["neuron-ls", "-j"], read_json, timeout_seconds, _REASONS)
         first = answer.tools[0]
         if reading is None and first.rc is not None and first.reason is None:
-            reading = ask(answer, runner, self.name, ["neuron-ls"], read_table, timeout_seconds, _REASONS)
-        take(answer, reading, functions)
+            reading = ask_once(answer, runner, self.name, ["neuron-ls"], read_table, timeout_seconds, _REASONS)
+        take_all(answer, reading, functions)
         # A tool that hung waits for the driver; its files would too.
         if not any(tool.state == TOOL_HUNG for tool in answer.tools):
             for device in answer.devices:
                 add_tree(runner, device)
-        driver(runner, self.name, self.kernel_modules, answer, functions)
+        add_driver(runner, self.name, self.kernel_modules, answer, functions)
         return answer
 
     def device_nodes(self, runner, device: Device) -> list[str]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from .. import pci, text
 from ..model import (
@@ -35,11 +34,20 @@ from ..model import (
     Repair,
     Tool,
 )
+from ..parallel import command_of, run_all
 from ..runner import Result, Runner
+from ..tools import (
+    add_error,
+    address_of,
+    generation_gts,
+    note_hang,
+    reason_of,
+    settle,
+    sick_reasons,
+    worst,
+)
+from ..xml_answer import Fields, leave_out, without_tabs, xml_tree
 from .base import COMMAND, FILE, LINK, Answer, Unreadable, Vendor, VersionSource
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 CSV_FIELDS = (
     "index",
@@ -78,17 +86,12 @@ _LIST_MIG = r"^\s+MIG (?P<profile>\S+)\s+Device\s+(?P<index>\d{1,9}): \(UUID: (?
 _SICK = re.compile(r"unknown error|gpu is lost|requires? reset|err!", re.IGNORECASE)
 _SICK_WORDS = ("unknown error", "gpu is lost", "require reset", "requires reset", "err!")
 _MINOR = r"(?m)^Device Minor:\s*(\d+)"
-_PROCESS_NAME = r"(?s)(<process_name>)((?:(?!</?process_name>).)*)(</process_name>)"
-_NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 
 # Boards that sit in numbered sockets. On every other board NVML gives a module number too (all ten PCIe
 # cards of one recorded host say 1, two NVL cards say 4), which names no place.
 _SOCKETED = re.compile(r"SXM|HBM3|\b(?:H20|H200|H800|B200|B300|GB200|GB300)\b", re.IGNORECASE)
 _SUPERCHIP = re.compile(r"\bGB\d")
 _NOT_SOCKETED = re.compile(r"PCIe|\bNVL\b", re.IGNORECASE)
-
-# GT/s of the PCIe generations 1 to 7.
-_GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 
 
 @dataclass
@@ -115,10 +118,9 @@ def parse_failure(output: str) -> Failure:
     """Return what nvidia-smi's error text names. An address that is none is left to the raw text."""
     if not output.strip():
         return Failure()
-    low = output.lower()
-    failure = Failure(reason=next((word for mark, word in _REASONS if mark in low), None))
+    failure = Failure(reason=reason_of(output, _REASONS))
     for found in re.finditer(_NO_HANDLE, output):
-        address = _address(found["address"])
+        address = address_of(found["address"])
         if address and address not in failure.lost:
             failure.lost.append(address)
     library = re.search(_LIBRARY, output)
@@ -132,7 +134,9 @@ def parse_query(output: str) -> Query:
     Elements are always taken by their full path: names repeat under different parents, and they moved and
     were renamed between driver generations. A device of which a field says "GPU is lost" is listed as lost.
     """
-    root, notes = _tree(output)
+    # Lists of clocks are more than half of the document.
+    output = without_tabs(leave_out(output, "supported_clocks"))
+    root, notes = xml_tree(output, "nvidia_smi_log")
     query = Query(
         driver_version=text.clean(root.findtext("driver_version")),
         attached=text.integer(root.findtext("attached_gpus")),
@@ -141,11 +145,11 @@ def parse_query(output: str) -> Query:
     if root.find("gpu") is None and query.attached != 0:
         # A later generation may name its cards otherwise: that is not a host without cards.
         raise Unreadable("no gpu in the answer, and it does not say that there is none")
-    corrupted = {_address(found["address"]) for found in re.finditer(_INFOROM, notes)}
+    corrupted = {address_of(found["address"]) for found in re.finditer(_INFOROM, notes)}
     # Looking at every field is for hosts where one of them says something.
     low = output.lower()
     any_sick = any(word in low for word in _SICK_WORDS)
-    for index, gpu in enumerate(root.findall("gpu")):
+    for index, gpu in enumerate(map(Fields, root.findall("gpu"))):
         sick = _sick_fields(gpu) if any_sick else {}
         device = _device(gpu, index, query.driver_version, sick)
         if any("is lost" in word.lower() for word in sick):
@@ -160,40 +164,10 @@ def parse_query(output: str) -> Query:
     return query
 
 
-def _tree(output: str) -> tuple[Element, str]:
-    # Imported when needed: a host of another vendor never parses XML.
-    from xml.etree import ElementTree
-
-    begin, closing = output.find("<nvidia_smi_log"), "</nvidia_smi_log>"
-    end = output.rfind(closing)
-    if begin < 0 or end < begin:
-        raise Unreadable("no complete nvidia_smi_log in the answer")
-    body = _without_clocks(output[begin : end + len(closing)])
-    around = re.sub(r"<[?!][^<>]*>", "", output[:begin]) + output[end + len(closing) :]
-    try:
-        return ElementTree.fromstring(body), around.strip()
-    except ElementTree.ParseError:
-        pass
-    # Names of processes are printed as they are: "&", "<" or control characters in one break the document.
-    from html import escape, unescape
-
-    body = re.sub(_PROCESS_NAME, lambda m: m[1] + escape(unescape(m[2])) + m[3], re.sub(_NOT_XML, "", body))
-    try:
-        return ElementTree.fromstring(body), around.strip()
-    except ElementTree.ParseError as exc:
-        raise Unreadable(f"the XML is damaged: {exc}") from exc
-
-
-def _without_clocks(body: str) -> str:
-    """Return the document without its lists of clocks: more than half of it, and nobody reads them."""
-    first, *rest = body.split("<supported_clocks>")
-    return first + "".join(piece.partition("</supported_clocks>")[2] or piece for piece in rest)
-
-
-def _sick_fields(gpu: Element) -> dict[str, list[str]]:
+def _sick_fields(gpu: Fields) -> dict[str, list[str]]:
     """Return the fields that are supported but can't be read now, by what stands there instead of a value."""
     sick: dict[str, list[str]] = {}
-    for part in gpu:
+    for part in gpu.element:
         if part.tag in ("processes", "accounted_processes", "supported_clocks"):
             continue  # names of programs may say anything, and lists of clocks are long
         for element in part.iter():
@@ -203,19 +177,20 @@ def _sick_fields(gpu: Element) -> dict[str, list[str]]:
     return sick
 
 
-def _device(gpu: Element, index: int, driver_version: str | None, sick: dict[str, list[str]]) -> Device:
+def _device(gpu: Fields, index: int, driver_version: str | None, sick: dict[str, list[str]]) -> Device:
     def told(*paths: str) -> str | None:
         return next((word for word in (text.clean(gpu.findtext(path)) for path in paths) if word), None)
 
     minor = told("minor_number")
     ids = told("pci/pci_device_id") or ""
+    repair = _repair(gpu)
     return Device(
         index=index,
         vendor="nvidia",
         model=told("product_name"),
         serial=text.identifier(gpu.findtext("serial")),
         uuid=text.identifier(gpu.findtext("uuid")),
-        pci_address=_address(told("pci/pci_bus_id") or gpu.get("id") or ""),
+        pci_address=address_of(told("pci/pci_bus_id") or gpu.element.get("id") or ""),
         pci_id=f"{ids[4:]}:{ids[:4]}".lower() if re.fullmatch("[0-9A-Fa-f]{4}10DE", ids, re.I) else None,
         module_id=text.integer(told("platformInfo/module_id", "gpu_module_id", "module_id")),
         device_nodes=[f"/dev/nvidia{minor}"] if minor and minor.isdigit() else [],
@@ -225,31 +200,23 @@ def _device(gpu: Element, index: int, driver_version: str | None, sick: dict[str
         link=_link(gpu),
         logical=_mig_devices(gpu),
         partition_mode=_mig_mode(gpu, driver_version),
-        health=_health(gpu, sick),
+        health=_health(gpu, sick, repair),
         ecc=_ecc(gpu),
-        repair=_repair(gpu),
+        repair=repair,
         readings=_readings(gpu),
         processes=_processes(gpu),
         source=f"nvidia-smi {driver_version}" if driver_version else "nvidia-smi",
     )
 
 
-def _address(word: str) -> str | None:
-    """Return the canonical address; None where the tool printed none or damaged one."""
-    try:
-        return pci.normalise(word)
-    except ValueError:
-        return None
-
-
-def _link(gpu: Element) -> Link:
+def _link(gpu: Fields) -> Link:
     """Return the link as the tool tells it; sysfs, which knows the bridges too, goes before it."""
 
     def generation(*names: str) -> float | None:
         for name in names:
-            number = text.integer(gpu.findtext(f"pci/pci_gpu_link_info/pcie_gen/{name}"))
-            if number and 1 <= number <= len(_GENERATIONS):
-                return _GENERATIONS[number - 1]
+            speed = generation_gts(gpu.findtext(f"pci/pci_gpu_link_info/pcie_gen/{name}"))
+            if speed:
+                return speed
         return None
 
     return Link(
@@ -275,9 +242,9 @@ def under_load(pstate: str | None, utilisation: str | None) -> bool | None:
     return None if busy is None else True
 
 
-def _processes(gpu: Element) -> list[dict]:
+def _processes(gpu: Fields) -> list[dict]:
     found = []
-    for process in gpu.findall("processes/process_info"):
+    for process in gpu.at("processes/process_info"):
         pid = text.whole_number(process.findtext("pid"))
         if pid is not None:
             found.append(
@@ -290,7 +257,7 @@ def _processes(gpu: Element) -> list[dict]:
     return found
 
 
-def _mig_devices(gpu: Element) -> list[dict]:
+def _mig_devices(gpu: Fields) -> list[dict]:
     """Return the MIG instances. The XML names them by number; their UUIDs come from ``-L``."""
     return [
         {
@@ -300,11 +267,11 @@ def _mig_devices(gpu: Element) -> list[dict]:
             "profile": None,
             "memory_bytes": text.size_bytes(instance.findtext("fb_memory_usage/total")),
         }
-        for instance in gpu.findall("mig_devices/mig_device")
+        for instance in gpu.at("mig_devices/mig_device")
     ]
 
 
-def _mig_mode(gpu: Element, driver_version: str | None) -> str | None:
+def _mig_mode(gpu: Fields, driver_version: str | None) -> str | None:
     """Return the mode that the card runs in; a pending one begins with the next reset.
 
     Drivers that know MIG (450 and later) have the section for every card; older ones can't split any.
@@ -342,31 +309,23 @@ _HEALTH_WORDS = (
 _ASKS_FOR_RESET = ("gpu_reset_status/reset_required", "gpu_recovery_action")
 
 
-def _health(gpu: Element, sick: dict[str, list[str]]) -> Health:
+def _health(gpu: Fields, sick: dict[str, list[str]], repair: Repair) -> Health:
     """Return the health that the answer proves: ``ok`` needs a field that says so.
 
     Fields that are not supported prove nothing; a field that is supported but can't be read (``ERR!``,
     ``Unknown Error``) is a sign of a sick card. Memory errors, repair and throttling are judged by checks of their
     own and only count as proof that the card tells about itself.
     """
-    found: list[tuple[str, str]] = []
-    repair_waits = _repair(gpu).state in ("reset", "replace")
+    found = sick_reasons(sick)
+    repair_waits = repair.state in ("reset", "replace")
     proofs = int(_sum(gpu, _UNCORRECTED_VOLATILE) is not None)
-    for word, names in sick.items():
-        found.append(
-            ("critical" if "reset" in word.lower() else "warning", f"{word}: {', '.join(dict.fromkeys(names))}")
-        )
     for path, well, severity in _HEALTH_WORDS:
         word = (gpu.findtext(path) or "").strip()
         if word.lower() in well or (severity is None and text.state_of(word) == text.VALUE):
             proofs += 1
         elif text.state_of(word) == text.VALUE and not (repair_waits and path in _ASKS_FOR_RESET):
             found.append((severity or "warning", f"{path}: {word}"))
-    reasons = [reason for _severity, reason in found]
-    for state in ("critical", "warning"):
-        if any(severity == state for severity, _reason in found):
-            return Health(state, reasons)
-    return Health("ok" if proofs else "unknown")
+    return worst(found, proofs)
 
 
 # Names by generation: single and double bit (up to Volta), SRAM and DRAM (Ampere), SRAM by kind (Hopper and later).
@@ -379,22 +338,26 @@ def _counts_of(span: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"ecc_errors/{span}/{name}" for name in names)
 
 
+_CORRECTED_VOLATILE = _counts_of("volatile", _CORRECTED)
 _UNCORRECTED_VOLATILE = _counts_of("volatile", _UNCORRECTED)
+_CORRECTED_AGGREGATE = _counts_of("aggregate", _CORRECTED)
+_UNCORRECTED_AGGREGATE = _counts_of("aggregate", _UNCORRECTED)
+_SRAM_UNCORRECTED_AGGREGATE = _counts_of("aggregate", _SRAM_UNCORRECTED)
 
 
-def _sum(gpu: Element, paths: tuple[str, ...]) -> int | None:
+def _sum(gpu: Fields, paths: tuple[str, ...]) -> int | None:
     """Return the sum of the counters that are told, None when none is."""
     told = [count for count in (text.whole_number(gpu.findtext(path)) for path in paths) if count is not None]
     return sum(told) if told else None
 
 
-def _ecc(gpu: Element) -> Ecc:
+def _ecc(gpu: Fields) -> Ecc:
     return Ecc(
-        corrected_volatile=_sum(gpu, _counts_of("volatile", _CORRECTED)),
+        corrected_volatile=_sum(gpu, _CORRECTED_VOLATILE),
         uncorrected_volatile=_sum(gpu, _UNCORRECTED_VOLATILE),
-        corrected_aggregate=_sum(gpu, _counts_of("aggregate", _CORRECTED)),
-        uncorrected_aggregate=_sum(gpu, _counts_of("aggregate", _UNCORRECTED)),
-        sram_uncorrected_aggregate=_sum(gpu, _counts_of("aggregate", _SRAM_UNCORRECTED)),
+        corrected_aggregate=_sum(gpu, _CORRECTED_AGGREGATE),
+        uncorrected_aggregate=_sum(gpu, _UNCORRECTED_AGGREGATE),
+        sram_uncorrected_aggregate=_sum(gpu, _SRAM_UNCORRECTED_AGGREGATE),
     )
 
 
@@ -409,7 +372,7 @@ _REPAIR_WAITS = (
 _REPAIR_PARTS = ("remapped_rows", "retired_pages")
 
 
-def _repair(gpu: Element) -> Repair:
+def _repair(gpu: Fields) -> Repair:
     """Return the state of the memory repair: retired pages up to Volta, remapped rows since Ampere.
 
     A card that prints N/A for all of it has none; one whose answer has no such part told nothing. Rows that were
@@ -433,7 +396,7 @@ def _repair(gpu: Element) -> Repair:
         state = "unknown"
     elif any(word.lower() == "no" for path, word in words.items() if path.split("/")[0] in _REPAIR_PARTS):
         state = "ok"
-    elif any(gpu.find(part) is not None for part in _REPAIR_PARTS) and states == {text.UNSUPPORTED}:
+    elif any(gpu.at(part) for part in _REPAIR_PARTS) and states == {text.UNSUPPORTED}:
         state = "not_supported"
     else:
         state = "unknown"
@@ -461,7 +424,7 @@ def throttle_words(mask: int) -> list[str]:
     return [word for word in found if word != "hardware" or not mask & 0xC0]
 
 
-def _throttle_mask(gpu: Element) -> int | None:
+def _throttle_mask(gpu: Fields) -> int | None:
     mask = None
     for kind in ("event", "throttle"):
         for name, bit, _word in _THROTTLES:
@@ -471,7 +434,7 @@ def _throttle_mask(gpu: Element) -> int | None:
     return mask
 
 
-def _readings(gpu: Element) -> Readings:
+def _readings(gpu: Fields) -> Readings:
     def number(*paths: str) -> float | None:
         return next((found for found in (text.number(gpu.findtext(path)) for path in paths) if found is not None), None)
 
@@ -540,7 +503,7 @@ def parse_csv(output: str, fields: tuple[str, ...] = CSV_FIELDS) -> list[Device]
             continue
         cells = [cell.strip() for cell in line.split(",")]
         row = dict(zip(fields, cells))
-        address = _address(row.get("pci.bus_id", ""))
+        address = address_of(row.get("pci.bus_id", ""))
         if len(cells) != len(fields) or address is None:
             raise Unreadable(f"not a row of {len(fields)} values: {text.excerpt(line, limit=200)}")
         device = Device(
@@ -673,8 +636,8 @@ class Nvidia(Vendor):
     def _take(self, answer: Answer, tool: Tool, result: Result) -> bool:
         """Take the answer for all cards into ``answer`` and ``tool``; tell whether it is complete."""
         if result.hung:
-            tool.state, tool.excerpt = TOOL_HUNG, text.excerpt(result.stdout, result.stderr)
-            answer.errors.append(f"{tool.command}: no answer in time")
+            settle(tool, result)
+            add_error(answer, result)
             return False
         failure = parse_failure(_speech(result))
         answer.lost.extend(failure.lost)
@@ -731,18 +694,13 @@ class Nvidia(Vendor):
         known = {device.pci_address for device in answer.devices} | set(answer.lost)
         # A card that is passed through to a guest is not the driver's; asking for it only costs time.
         asked = [f.address for f in functions if f.address not in known and f.driver != "vfio-pci"]
-        # Imported when needed, like the XML parser: threads are for sick hosts.
-        from ..parallel import run_all
-
         commands = [[program, "-q", "-x", "-i", address] for address in asked]
         damaged: list[str] = []
         unread: list[str] = []
-        for address, result in zip(asked, run_all(runner, commands, timeout_seconds, limit=8)):
+        for address, result in zip(asked, run_all(runner, commands, timeout_seconds)):
             if result.hung:
-                tool.state = TOOL_HUNG
+                note_hang(answer, tool, result)
                 answer.hung.append(address)
-                answer.errors.append(f"nvidia-smi -q -x -i {address}: no answer in time")
-                tool.excerpt = text.excerpt(tool.excerpt, f"no answer in time for {address}")
                 continue
             failure = parse_failure(_speech(result))
             answer.lost.extend(lost for lost in failure.lost if lost not in answer.lost)
@@ -752,9 +710,7 @@ class Nvidia(Vendor):
                 if not failure.lost and not failure.reason:
                     damaged.append(address)
                     unread += [address] if _is_damaged(result) else []
-                answer.errors.append(
-                    f"nvidia-smi -q -x -i {address}: {text.excerpt(_speech(result), limit=300) or exc}"
-                )
+                add_error(answer, result, text.excerpt(_speech(result), limit=300) or str(exc))
                 continue
             for device in query.devices:
                 device.index = None  # the place in an answer of one says nothing
@@ -777,7 +733,7 @@ class Nvidia(Vendor):
         try:
             devices = parse_csv("" if result.hung else result.stdout)
         except Unreadable as exc:
-            answer.errors.append(f"nvidia-smi {command[0]}: {'no answer in time' if result.hung else exc}")
+            add_error(answer, result, str(exc))
             return
         self._add(answer, Query(devices=[device for device in devices if device.pci_address not in answer.lost]))
 
@@ -788,7 +744,7 @@ class Nvidia(Vendor):
             return
         result = runner.run([program, "-L"], timeout_seconds)
         if result.hung:
-            answer.errors.append("nvidia-smi -L: no answer in time")
+            add_error(answer, result)
         named = parse_list(result.stdout)
         for device in answer.devices:
             by_index = {instance["index"]: instance for instance in named.get(device.uuid or "", [])}
@@ -805,8 +761,6 @@ class Nvidia(Vendor):
         ]
         if program is None or not wanted:
             return []
-        from ..parallel import command_of, run_all
-
         commands = [[program, "nvlink", "-s"]]
         if not well:
             # A card that hangs or is lost must not take the links of the others with it.

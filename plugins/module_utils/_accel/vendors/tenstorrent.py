@@ -22,9 +22,9 @@ from __future__ import annotations
 import re
 
 from .. import pci, text
-from ..asking import Reading, Unreadable, address_of, ask, driver, json_documents, nodes_below, take
 from ..model import Device, Health, Readings
-from .base import Answer, Vendor
+from ..tools import Reply, add_driver, address_of, ask_once, json_documents, nodes_below, take_all
+from .base import Answer, Unreadable, Vendor
 
 _REASONS = (
     (r"no tenstorrent driver detected|/dev/tenstorrent.*no such file", "driver_not_loaded"),
@@ -32,7 +32,7 @@ _REASONS = (
 )
 
 
-def read_snapshot(output: str) -> Reading:
+def read_snapshot(output: str) -> Reply:
     """Return the devices of the snapshot; Unreadable when it is cut off or has no list ``device_info``.
 
     An entry that is none is named in the notes; the others count.
@@ -43,9 +43,9 @@ def read_snapshot(output: str) -> Reading:
         raise Unreadable(f"{len(whole)} documents with device_info in the answer")
     snapshot = whole[0]
     kernel = re.search(r"TT-KMD\s+(\S+)", told(snapshot, "host_info", "Driver") or "")
-    reading = Reading(
-        notes=[text.excerpt(around)] if around else [],
-        version=told(snapshot, "host_sw_vers", "tt_smi"),
+    reading = Reply(
+        around=around,
+        tool_version=told(snapshot, "host_sw_vers", "tt_smi"),
         driver_version=kernel[1] if kernel else None,
     )
     guests: list[tuple[int, dict]] = []
@@ -114,7 +114,7 @@ def _health(entry: dict, readings: Readings) -> Health:
     return Health("unknown", ["no live values in the snapshot"])
 
 
-def _add_guest(reading: Reading, index: int, entry: dict) -> None:
+def _add_guest(reading: Reply, index: int, entry: dict) -> None:
     """Add a chip without a PCI function to the device of its board."""
     board = text.identifier(told(entry, "board_info", "board_id"))
     hosts = [device for device in reading.devices if board and device.serial == board]
@@ -142,9 +142,9 @@ class Tenstorrent(Vendor):
     def query(self, runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask tt-smi for a snapshot."""
         answer = Answer()
-        reading = ask(answer, runner, self.name, ["tt-smi", "-s"], read_snapshot, timeout_seconds, _REASONS)
-        take(answer, reading, functions)
-        driver(runner, self.name, self.kernel_modules, answer, functions)
+        reading = ask_once(answer, runner, self.name, ["tt-smi", "-s"], read_snapshot, timeout_seconds, _REASONS)
+        take_all(answer, reading, functions)
+        add_driver(runner, self.name, self.kernel_modules, answer, functions)
         return answer
 
     def device_nodes(self, runner, device: Device) -> list[str]:

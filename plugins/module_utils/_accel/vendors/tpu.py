@@ -23,9 +23,9 @@ import os
 import re
 
 from .. import pci, text
-from ..asking import Reading, Unreadable, ask, cells_of, driver, live_health, nodes_below, percent, take
 from ..model import Device, Ecc, Readings
-from .base import Answer, Vendor
+from ..tools import Reply, add_driver, ask_once, cells_of, live_health, nodes_below, percent, take_all
+from .base import Answer, Unreadable, Vendor
 
 _MODELS = {
     "005e": "TPU v4",
@@ -47,7 +47,7 @@ def model_of(function: pci.Function) -> str | None:
     return _MODELS.get(function.device) or _BY_SUBSYSTEM.get((function.device, function.subsystem_device))
 
 
-def read_tables(output: str) -> Reading:
+def read_tables(output: str) -> Reply:
     """Return the chips of tpu-info; ``device_nodes`` is what ties each to an address. Unreadable without the list."""
     tables: dict[str, list[list[str]]] = {}
     title = ""
@@ -64,7 +64,7 @@ def read_tables(output: str) -> Reading:
     # A table without a frame has no end of its own; something, at least a blank line, follows this one.
     if title == "TPU Chips" and lines[-1].startswith("|"):
         raise Unreadable("the table of TPU chips was cut off")
-    reading = Reading()
+    reading = Reply()
     version = re.search(r"(?m)^Libtpu version:\s*(\S+)", output)
     reading.driver_version = text.clean(version[1]) if version else None
     for row in chips[1:]:
@@ -122,14 +122,14 @@ class Tpu(Vendor):
     def query(self, runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask tpu-info, and name the products of the bus; see the module."""
         answer = Answer()
-        reading = ask(answer, runner, self.name, ["tpu-info"], read_tables, timeout_seconds)
+        reading = ask_once(answer, runner, self.name, ["tpu-info"], read_tables, timeout_seconds)
         nodes = {node: one.address for one in functions for node in _nodes(runner, one.address)}
         libtpu = reading.driver_version if reading else None
         if reading:
             reading.driver_version = None  # that of libtpu, which is no driver
             for device in reading.devices:
                 device.pci_address = nodes.get(device.device_nodes[0])
-        take(answer, reading, functions)
+        take_all(answer, reading, functions)
         answered = {device.pci_address for device in answer.devices}
         if reading is None and answer.tools[0].rc is None and not answer.hung:
             # Without the tool the bus is all there is, and it knows the products.
@@ -138,7 +138,7 @@ class Tpu(Vendor):
                 for one in functions
                 if one.address not in answered and one.responding
             ]
-        driver(runner, self.name, self.kernel_modules, answer, functions)
+        add_driver(runner, self.name, self.kernel_modules, answer, functions)
         for known in answer.drivers:
             known.library_version = libtpu
         return answer

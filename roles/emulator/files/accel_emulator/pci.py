@@ -139,6 +139,7 @@ def amd_files(card: Card) -> dict[str, bytes | str | None]:
     uncorrectable, deferred = (4 if card.health == "critical" else int(card.ecc)), 2 if card.health == "warning" else 0
     told = {
         "ras/umc_err_count": f"ue: {uncorrectable}\nce: 0\nde: {deferred}",
+        "ras/gpu_vram_bad_pages": f"{0x01F2A000 + card.index:#010x} : 0x00001000 : P" if card.remap_pending else "",
         "unique_id": asic_serial(card)[2:].lower(),
         "vbios_version": card.part_number,
         "mem_info_vram_total": card.memory_mib << 20,

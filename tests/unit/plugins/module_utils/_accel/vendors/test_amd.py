@@ -18,10 +18,12 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.amd i
     count_render_nodes,
     devices,
     read,
+    read_bad_pages,
     read_rocm,
     short_cards,
     told,
 )
+from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.base import Unreadable
 from doubles import HANG, RecordedRunner
 
 OWN = Path(__file__).resolve().parents[5] / "recordings/amd"
@@ -378,6 +380,50 @@ UNEXPECTED = (
     "Traceback (most recent call last):\n  ...\namdsmi.amdsmi_exception.AmdSmiLibraryException: Error code:\n"
     "\t43 | AMDSMI_STATUS_UNEXPECTED_DATA - The data read or provided was unexpected\n"
 )
+
+
+BAD_PAGES = "/sys/bus/pci/devices/{}/ras/gpu_vram_bad_pages"
+
+
+@pytest.mark.parametrize(
+    ("pages", "expected"),
+    [
+        ("", ("ok", 0)),
+        # Of the five in the file, three are retired.
+        (own("gpu_vram_bad_pages_3R_1P_1F.txt"), ("reset", 3)),
+        ("0x01f2a4c0 : 0x00001000 : R\n0x01f2a4c8 : 0x00001000 : R\n", ("ok", 2)),
+        ("0x01f2a4c0 : 0x00001000 : P\n", ("reset", 0)),
+        ("0x01f2a4c0 : 0x00001000 : F\n", ("reset", 0)),
+    ],
+)
+def test_bad_pages_of_the_memory(pages, expected):
+    answer, runner = ask(mi300x(), files={BAD_PAGES.format(MI300X[1]): pages})
+    # The other card has no such file: what is not told is no proof.
+    assert [(one.repair.state, one.repair.retired_pages) for one in answer.devices] == [("unknown", None), expected]
+    assert len(runner.calls) == 2
+
+
+def test_too_many_bad_pages_stay_a_reason_to_replace():
+    static = json.loads(own("amd-smi_static_list-root_2xMI300X.json"))
+    static[1]["ras"]["bad_page_threshold_exceeded"] = "True"
+    answer, _unused = ask(
+        mi300x(static=(0, json.dumps(static), "")),
+        files={BAD_PAGES.format(MI300X[1]): own("gpu_vram_bad_pages_3R_1P_1F.txt")},
+    )
+    assert (answer.devices[1].repair.state, answer.devices[1].repair.retired_pages) == ("replace", 3)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["0x01f2a4c0 : 0x00001000 : X", "0x01f2a4c0 : 0x00001000 : r", "0x01f2a4c0 : 0x0000", "Input/output error"],
+)
+def test_bad_pages_that_cannot_be_read_prove_nothing(damage):
+    pages = "0x01f2a4c0 : 0x00001000 : R\n" + damage
+    with pytest.raises(Unreadable):
+        read_bad_pages(pages)
+    answer, _unused = ask(mi300x(), files={BAD_PAGES.format(MI300X[0]): pages})
+    assert (answer.devices[0].repair.state, answer.devices[0].repair.retired_pages) == ("unknown", None)
+    assert [error for error in answer.errors if "gpu_vram_bad_pages" in error]
 
 
 def each(what: str, entries: list[dict]) -> dict:

@@ -465,6 +465,17 @@ def test_node_numbers_that_are_no_npu_ids_are_no_errors():
     assert not any("does not exist" in error for error in answer.errors)
 
 
+def test_a_number_that_was_right_and_refused_is_told_without_asking_again():
+    refusal = "dcmi get board info failed. ret is -8010\n"
+    answer, runner = ask(answers(info=HANG, **{"info_-t_board_-i_5": (255, refusal, "")}), files=NODES)
+    assert answer.count == 7
+    assert [error for error in answer.errors if "-8010" in error] == [
+        f"NPU 5: npu-smi info -t board -i 5: {refusal.strip()}"
+    ]
+    assert runner.calls.count(("npu-smi", "info", "-t", "board", "-i", "5")) == 1
+    assert runner.calls.count(("npu-smi", "info", "-m")) == 1
+
+
 def test_everything_hangs():
     answer, runner = ask(dict.fromkeys(answers(), HANG), files=NODES)
     assert (answer.count, answer.devices, answer.tools[0].state) == (None, [], "hung")

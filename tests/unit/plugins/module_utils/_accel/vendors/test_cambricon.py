@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel.asking import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device, Health, Readings
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
+from ansible_collections.accel.cluster.plugins.module_utils._accel.tools import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.cambricon import (
     Cambricon,
     placed,
@@ -35,7 +35,7 @@ def ask(output: str, *addresses: str, files=None):
 def test_recorded_4_20(recordings):
     # Read by eye. There is no address in this layout.
     reading = read_table((recordings / "cambricon/cnmon_v4.20.11_3xMLU370-X4.txt").read_text())
-    assert (reading.version, reading.driver_version, reading.notes) == ("4.20.11", None, [])
+    assert (reading.tool_version, reading.driver_version, reading.notes) == ("4.20.11", None, [])
     assert [
         (one.index, one.model, one.firmware_version, one.driver_version, one.pci_address, one.memory_bytes)
         for one in reading.devices
@@ -52,7 +52,7 @@ def test_recorded_4_20(recordings):
 
 def test_recorded_5_10(recordings):
     reading = read_table((recordings / "cambricon/cnmon_v5.10.13_2xMLU370-X8.txt").read_text())
-    assert (reading.version, reading.driver_version) == ("5.10.13", "5.10.13")
+    assert (reading.tool_version, reading.driver_version) == ("5.10.13", "5.10.13")
     assert [
         (one.index, one.model, one.pci_address, one.firmware_version, one.memory_bytes) for one in reading.devices
     ] == [

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import probe
-from ansible_collections.accel.cluster.plugins.module_utils._accel.asking import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device, Ecc, Link, Readings, Repair
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
+from ansible_collections.accel.cluster.plugins.module_utils._accel.tools import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.denglin import Denglin, read_query
 from doubles import RecordedRunner
 
@@ -28,7 +28,7 @@ def ask(output: str):
 
 def test_recorded_query(recordings):
     reading = read_query((recordings / "denglin/dlsmi-query_2.2.1_2xKS38-QUAD.xml").read_text(encoding="utf-8"))
-    assert (reading.version, reading.driver_version, reading.notes) == ("2.2.1-rc3", "2.2.1-rc3", [])
+    assert (reading.tool_version, reading.driver_version, reading.notes) == ("2.2.1-rc3", "2.2.1-rc3", [])
     one, other = "GDF00189C01DE25300141", "GDF00189C01DE25300105"
     assert [
         (

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel.asking import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device, Link, Readings
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
+from ansible_collections.accel.cluster.plugins.module_utils._accel.tools import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.enflame import (
     Enflame,
     read_query,
@@ -47,7 +47,7 @@ def test_recorded_query_before_1_4(recordings):
 
 def test_recorded_table_1_2(recordings):
     reading = read_table((recordings / "enflame/efsmi_1.2.0.301_2xS60.txt").read_text(encoding="utf-8"))
-    assert (reading.version, reading.driver_version) == ("1.2.0.301", "1.2.0.301")
+    assert (reading.tool_version, reading.driver_version) == ("1.2.0.301", "1.2.0.301")
     assert [
         (one.index, one.model, one.serial, one.pci_address, one.firmware_version, one.memory_bytes)
         for one in reading.devices

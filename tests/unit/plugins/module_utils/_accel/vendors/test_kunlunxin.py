@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel.asking import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device, Readings
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
+from ansible_collections.accel.cluster.plugins.module_utils._accel.tools import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.kunlunxin import (
     Kunlunxin,
     read_lines,
@@ -49,7 +49,7 @@ def test_recorded_lines(recordings):
 
 def test_recorded_old_table(recordings):
     reading = read_old_table((recordings / "kunlunxin/xpu_smi_4.31_2xR300.txt").read_text())
-    assert (reading.version, reading.driver_version) == ("4.31", "4.0")
+    assert (reading.tool_version, reading.driver_version) == ("4.31", "4.0")
     # The serial is masked in the recording, and the same for both.
     assert [(one.index, one.pci_address, one.model, one.serial, one.device_nodes) for one in reading.devices] == [
         (0, "0000:53:00.0", "R300", "02Kxxx", ["/dev/xpu0"]),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device, Readings
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
-from ansible_collections.accel.cluster.plugins.module_utils._accel.replies import Unreadable
+from ansible_collections.accel.cluster.plugins.module_utils._accel.tools import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.metax import (
     LISTING,
     Metax,

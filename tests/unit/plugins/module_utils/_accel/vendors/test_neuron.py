@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel.asking import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device, Ecc
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
+from ansible_collections.accel.cluster.plugins.module_utils._accel.tools import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.neuron import Neuron, read_json, read_table
 from doubles import HANG, RecordedRunner
 

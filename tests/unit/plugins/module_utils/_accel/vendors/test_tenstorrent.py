@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel.asking import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device, Readings
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
+from ansible_collections.accel.cluster.plugins.module_utils._accel.tools import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.tenstorrent import Tenstorrent, read_snapshot
 from doubles import RecordedRunner
 
@@ -42,12 +42,12 @@ def test_recorded_blackhole_cards(recordings):
     ]
     # Nothing but the board is told in this one.
     assert {one.health.state for one in reading.devices} == {"unknown"}
-    assert (reading.version, reading.driver_version) == (None, None)
+    assert (reading.tool_version, reading.driver_version) == (None, None)
 
 
 def test_recorded_blackhole_galaxy(recordings):
     reading = recorded(recordings, "tt-smi_s_blackhole_galaxy.json")
-    assert (reading.version, reading.driver_version, len(reading.devices)) == ("5.2.0", "2.8.0", 32)
+    assert (reading.tool_version, reading.driver_version, len(reading.devices)) == ("5.2.0", "2.8.0", 32)
     assert {one.serial for one in reading.devices} == {"0000047131831011"}
     assert len({one.uuid for one in reading.devices}) == 32
     first, second = reading.devices[:2]
@@ -60,7 +60,7 @@ def test_recorded_blackhole_galaxy(recordings):
 
 def test_recorded_wormhole_galaxy(recordings):
     reading = recorded(recordings, "tt-smi_s_galaxy.json")
-    assert (reading.version, reading.driver_version, len(reading.devices)) == ("3.0.26", "2.3.0", 32)
+    assert (reading.tool_version, reading.driver_version, len(reading.devices)) == ("3.0.26", "2.3.0", 32)
     first = reading.devices[0]
     assert (first.pci_address, first.model, first.serial, first.uuid) == (
         "0000:c1:00.0",

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel.asking import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device, Readings
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
+from ansible_collections.accel.cluster.plugins.module_utils._accel.tools import Unreadable
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.tpu import Tpu, model_of, read_tables
 from doubles import RecordedRunner
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import registry
-from ansible_collections.accel.cluster.plugins.module_utils._accel.asking import Unreadable, json_documents, xml_tree
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
+from ansible_collections.accel.cluster.plugins.module_utils._accel.tools import Unreadable, json_documents
+from ansible_collections.accel.cluster.plugins.module_utils._accel.xml_answer import xml_tree
 from doubles import HANG, RecordedRunner
 
 OWN = Path(__file__).resolve().parents[5] / "recordings"
