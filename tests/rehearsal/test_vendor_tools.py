@@ -10,6 +10,7 @@ files, so its tools list the emulated cards. NVIDIA's ask the kernel module, whi
 
 from __future__ import annotations
 
+import gzip
 import json
 import shlex
 import shutil
@@ -21,20 +22,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = ROOT / ".cache/vendor-tools"
-sys.path.append(str(ROOT / "roles/emulator/files"))
+sys.path[:0] = [str(ROOT / "roles/emulator/files"), str(Path(__file__).parent)]
 
 from accel_emulator import state, tree, views
+from debian_tools import AMD, NVIDIA, SUITES
 
 # What the tools start besides themselves, and what the probe needs.
 BASE = ("base-files", "coreutils", "dash", "grep", "libc-bin", "python3", "util-linux")
-SUITES = {
-    "bookworm": ("rocm-smi", "nvidia-smi", "nvidia-tesla-470-smi"),
-    "trixie": ("rocm-smi", "amd-smi", "nvidia-smi"),
-}
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
-NVIDIA = [("bookworm", "tesla-470", "470.256.02"), ("bookworm", "current", "535."), ("trixie", "current", "550.")]
-ROCM = [("bookworm", "5.2."), ("trixie", "6.1.")]
-
 # Mounts are seen by the processes of this script alone, and end with them.
 ENTER = """
 set -eu
@@ -153,6 +148,17 @@ def spoken(told: dict) -> str:
     return "\n".join(f"{one['stdout']}\n{one['stderr']}" for one in told["said"])
 
 
+def release_of(root: Path, package: str) -> str:
+    """Return the version of an unpacked package, as its change log has it."""
+    with gzip.open(root / f"usr/share/doc/{package}/changelog.Debian.gz", "rt", encoding="utf-8") as lines:
+        return lines.readline().split("(")[1].partition(")")[0]
+
+
+@pytest.mark.parametrize(("suite", "tool", "release"), AMD)
+def test_the_tools_of_amd_are_of_the_release_that_is_said(roots, suite, tool, release):
+    assert release_of(roots(suite), tool).startswith(f"{release}.")
+
+
 # --- NVIDIA --------------------------------------------------------------------------------------------------------
 
 
@@ -160,7 +166,7 @@ def spoken(told: dict) -> str:
 def test_nvidia_without_its_driver(roots, ask, suite, flavour, version):
     put_nvidia(roots(suite), flavour)
     library = (roots(suite) / f"{LIBRARIES}/nvidia/{flavour}/libnvidia-ml.so.1").resolve().name
-    assert library.startswith(f"libnvidia-ml.so.{version}")
+    assert library.startswith(f"libnvidia-ml.so.{version}.")
     host = state.expand({"profile": "nvidia_h100_8"})
     told = ask(suite, "nvidia", host, without=("module",), commands=["nvidia-smi -q -x", "nvidia-smi -L"])
     tool = tools(told)["nvidia-smi"]
@@ -205,7 +211,7 @@ def test_nvidia_on_a_host_without_cards_is_no_host_with_no_cards(roots, ask):
 
 def test_amd_without_its_driver(ask):
     host = state.expand({"profile": "amd_mi300x_8"})
-    for suite, _version in ROCM:
+    for suite in SUITES:
         told = ask(suite, "amd", host, without=("module",), commands=["rocm-smi --showid --json"])
         name = "amd-smi" if suite == "trixie" else "rocm-smi"
         tool = tools(told)[name]
@@ -230,8 +236,8 @@ def test_amd_whose_library_finds_nothing_although_the_driver_is_loaded(ask):
     no_card_passes(told)
 
 
-@pytest.mark.parametrize(("suite", "version"), ROCM)
-def test_rocm_smi_lists_the_emulated_cards(ask, suite, version):
+@pytest.mark.parametrize("suite", SUITES)
+def test_rocm_smi_lists_the_emulated_cards(ask, suite):
     # ROCm 5.2 reads no card that shows no voltage, as MI300X does not.
     models = {"cards": [{"slot": f"OAM{n}", "model": "AMD Instinct MI210"} for n in range(8)]}
     host = state.expand({"profile": "amd_mi300x_8", **models})
