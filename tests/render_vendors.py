@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent / "rehearsal")]
 
-from checkout import ROOT, make_importable
+from checkout import ROOT, make_importable  # noqa: E402
 
 make_importable()
 sys.path.append(str(ROOT / "tests/unit/plugins/module_utils/_accel"))
@@ -87,7 +87,8 @@ SHOTS: dict[str, list[Shot]] = {
         Shot("550", {"nvidia-smi -q -x": "q-x_550_2xL40S_v12.xml"}),
         Shot("580", {"nvidia-smi -q -x": "q-x_580_2xH200_mig_v13.xml", "nvidia-smi -L": "L_580_2xH200_mig.txt"}),
         # The XML of each card is damaged: the last resort.
-        Shot("580 CSV", {"nvidia-smi -q -x": DAMAGED, "nvidia-smi -q -x -i *": DAMAGED, _CSV: "query-gpu_580_3xH200.csv"}),
+        Shot("580 CSV", {"nvidia-smi -q -x": DAMAGED, "nvidia-smi -q -x -i *": DAMAGED,
+                         _CSV: "query-gpu_580_3xH200.csv"}),
     ],
     "amd": [
         Shot("ROCm 6", {"amd-smi static --json": "amd-smi_static_list-root_2xMI300X.json",
@@ -213,7 +214,8 @@ FIELDS: list[tuple[str, str, Callable[[dict], bool]]] = [
     ("model", "型号", _some("model")),
     ("UUID or chip number", "UUID 或芯片编号", _some("uuid")),
     ("serial number", "序列号", _some("serial")),
-    ("slot or module number", "槽位或模块号", lambda one: one["slot"]["source"] == "vendor" or one["module_id"] is not None),
+    ("slot or module number", "槽位或模块号",
+     lambda one: one["slot"]["source"] == "vendor" or one["module_id"] is not None),
     ("PCI address", "PCI 地址", _some("pci_address")),
     ("NUMA node", "NUMA 节点", _some("numa_node")),
     ("firmware", "固件", _some("firmware_version")),
@@ -241,18 +243,20 @@ WORDS = {
         "made": "Made by tests/render_vendors.py, which runs the vendors' code over tests/recordings. Do not edit.",
         "never": "**No card of any vendor listed here has been read by this collection yet.** All of it was proven on "
         "answers in the formats of the tools, never against a card. These samples have made-up values and release "
-        "numbers near those of the output that they were shaped after; what a card says that no sample holds, nobody knows.",
+        "numbers near those of the output that they were shaped after; what a card says that no sample holds, nobody "
+        "knows.",
         "tried": "Tried on real cards: {}.",
         "how": "**T**: the vendor's tool tells it. **K**: no tool is needed, the PCI bus or the kernel driver's files "
         "tell it. **-**: none of the answers held here tells it; a check that needs it is `unknown`, never a pass. A "
-        "tool that tells a value in one release may not in another: the tables below name the answer. Who holds a card is "
-        "also read from `/proc/*/fd`, where the card has a device node of its own; errors that the driver logs come from "
-        "the kernel log, for {logged}.",
+        "tool that tells a value in one release may not in another: the tables below name the answer. Who holds a card "
+        "is also read from `/proc/*/fd`, where the card has a device node of its own; errors that the driver logs come "
+        "from the kernel log, for {logged}.",
         "vendor": "vendor", "ids": "PCI vendor id", "classes": "classes", "devices": "device ids",
         "any": "any", "any_class": "any", "elsewhere": "any; on bus 00 only {}", "modules": "kernel modules",
         "not_known": "not known", "nodes": "device nodes", "none": "none whose name is known",
         "order": "Commands, in the order in which they are asked:",
-        "more": "where something is still missing, or another tool is not installed: ", "failed": "after a failure: ", "formats": "Formats", "format": "command", "release": "release in the sample",
+        "more": "where something is still missing, or another tool is not installed: ",
+        "failed": "after a failure: ", "formats": "Formats", "format": "command", "release": "release in the sample",
         "origin": "known from", "value": "value", "source": "from", "bus": "bus or kernel",
         "unread": "Told by none of these answers: {}.", "all": "Everything in the overview is told by something.",
         RECORDED: "output of real tools that others published",
@@ -265,17 +269,18 @@ WORDS = {
     "zh": {
         "title": "# 各厂商：读取哪些信息，来自何处",
         "made": "由 tests/render_vendors.py 对 tests/recordings 运行各厂商的代码生成，请勿手工修改。",
-        "never": "**本集合尚未在任何一家厂商的真实加速卡上运行过。** 以下内容均由符合工具格式的输出验证，从未与真实的卡对"
-        "照。这些样本中的数值为虚构，版本号与其所依据的输出相近；样本之外的内容，尚无法保证读取正确。",
+        "never": "**本集合尚未在任何一家厂商的真实加速卡上运行过。** 以下内容均由符合工具格式的输出验证，从未与真实的卡"
+        "对照。这些样本中的数值为虚构，版本号与其所依据的输出相近；样本之外的内容，尚无法保证读取正确。",
         "tried": "已在真实的卡上验证：{}。",
-        "how": "**T**：由厂商工具给出。**K**：无需工具，由 PCI 总线或内核驱动的文件给出。**-**：此处保存的输出均未给出，"
-        "依赖它的检查为“无法判定”，绝不视为通过。同一工具在某一版本给出的值，在另一版本未必给出，各表注明了来自哪条输出。"
+        "how": "**T**：由厂商工具给出。**K**：无需工具，由 PCI 总线或内核驱动的文件给出。**-**：此处保存的输出均未给出"
+        "，依赖它的检查为“无法判定”，绝不视为通过。同一工具在某一版本给出的值，在另一版本未必给出，各表注明了来自哪条输出。"
         "卡有自己的设备节点时，占用它的进程还会从 `/proc/*/fd` 读取；驱动记录的错误取自内核日志（{logged}）。",
         "vendor": "厂商", "ids": "PCI 厂商 id", "classes": "类别", "devices": "设备 id",
         "any": "任意", "any_class": "任意", "elsewhere": "任意；在总线 00 上仅限 {}", "modules": "内核模块",
         "not_known": "未知", "nodes": "设备节点", "none": "名称均未知",
         "order": "按询问顺序排列的命令：",
-        "more": "以上有所缺失或未安装其他工具时：", "failed": "失败之后：", "formats": "格式", "format": "命令", "release": "样本中的版本",
+        "more": "以上有所缺失或未安装其他工具时：", "failed": "失败之后：",
+        "formats": "格式", "format": "命令", "release": "样本中的版本",
         "origin": "格式依据", "value": "内容", "source": "来源", "bus": "总线或内核",
         "unread": "以上输出均未给出：{}。", "all": "总表中的各项均有来源。",
         RECORDED: "他人公开的真实工具输出",
@@ -322,7 +327,7 @@ class Host(RecordedRunner):
         line = " ".join([Path(argv[0]).name, *argv[1:]])
         self.calls.append(tuple(line.split(" ")))
         for pattern, said in self.texts.items():
-            if line == pattern or ("*" in pattern or "?" in pattern) and fnmatch.fnmatchcase(line, pattern):
+            if line == pattern or (("*" in pattern or "?" in pattern) and fnmatch.fnmatchcase(line, pattern)):
                 if said == DAMAGED:
                     break
                 return Result(list(argv), 0, said, "")
@@ -388,9 +393,7 @@ def _addresses(name: str, shot: Shot) -> list[str]:
 
 def _told(observation: dict) -> set[str]:
     """Return the fields that at least one device tells."""
-    return {
-        english for english, _chinese, told in FIELDS if any(told(device) for device in observation["devices"])
-    }
+    return {english for english, _chinese, told in FIELDS if any(told(device) for device in observation["devices"])}
 
 
 @dataclass

@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HOME = ROOT / ".cache/vendor-tools"
 sys.path[:0] = [str(ROOT / "roles/emulator/files"), str(Path(__file__).parent)]
 
-from accel_emulator import state, tree, views
-from debian_tools import AMD, NVIDIA, SUITES
+from accel_emulator import state, tree, views  # noqa: E402
+from debian_tools import AMD, NVIDIA, SUITES  # noqa: E402
 
 # What the tools start besides themselves, and what the probe needs.
 BASE = ("base-files", "coreutils", "dash", "grep", "libc-bin", "python3", "util-linux")
@@ -49,7 +49,9 @@ def sources(script, suite: str) -> list[str]:
     """Return the package sources of another suite, from where this machine has its own."""
     own = script.os_release()["VERSION_CODENAME"]
     lines = [line.split(" ") for line in script.machine_sources()]
-    found = [" ".join([*line[:3], suite, "main", "contrib", "non-free"]) for line in lines if line[3] in (own, "stable")]
+    found = [
+        " ".join([*line[:3], suite, "main", "contrib", "non-free"]) for line in lines if line[3] in (own, "stable")
+    ]
     assert found, f"no source of {own} to take {suite} from: {lines}"
     return found
 
@@ -110,10 +112,9 @@ def ask(roots, tmp_path):
         declared = {"cluster_accelerator_vendor": vendor, "cluster_accelerator_count": 8}
         given = json.dumps({"vendor": vendor, "declared": declared, "commands": [shlex.split(one) for one in commands]})
         where = str(shown) if shown.exists() else ""
-        done = subprocess.run(
-            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "enter", str(root), where, nodes],
-            input=given, capture_output=True, text=True, timeout=240, check=False,
-        )  # fmt: skip
+        command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "enter"]
+        command += [str(root), where, nodes]
+        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

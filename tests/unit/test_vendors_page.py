@@ -19,7 +19,12 @@ def test_the_page_is_what_the_code_makes(language):
 
 def test_every_vendor_and_every_recording_is_in_it():
     assert list(render_vendors.SHOTS) == list(registry.VENDORS)
-    used = {f"{name}/{file}" for name, shots in render_vendors.SHOTS.items() for one in shots for file in one.answers.values()}
+    used = {
+        f"{name}/{file}"
+        for name, shots in render_vendors.SHOTS.items()
+        for one in shots
+        for file in one.answers.values()
+    }
     kept = {f"{path.parent.name}/{path.name}" for path in render_vendors.RECORDINGS.glob("*/*")}
     assert kept <= used
 

@@ -304,7 +304,12 @@ def silent_host(observation, **of_the_tool):
         (silent_host(seen.healthy(), state="absent"), "device.query.absent", "fail", "no vendor tool is installed"),
         (silent_host(seen.healthy(), reason="driver_not_loaded"), "device.driver.not_loaded", "fail", "not loaded"),
         (silent_host(seen.healthy(), reason="driver_not_ready"), "device.driver.not_ready", "fail", "not initialise"),
-        (silent_host(seen.healthy(), reason="library_missing"), "device.driver.no_library", "fail", "its library is not"),
+        (
+            silent_host(seen.healthy(), reason="library_missing"),
+            "device.driver.no_library",
+            "fail",
+            "its library is not",
+        ),
         (
             silent_host(seen.healthy(), reason="in_use_elsewhere"),
             "device.driver.in_use_elsewhere",

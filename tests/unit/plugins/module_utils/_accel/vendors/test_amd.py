@@ -709,7 +709,7 @@ def test_half_a_character_is_replaced():
 def test_the_module_that_is_blamed_may_be_loaded():
     """Debian's amd-smi 6.1 says so whenever its library can't start, its JSON asked for or not."""
     said = "ERROR: Driver not loaded (amdgpu not found in modules)\n"
-    answers = {command: (255, "", said) for command in (STATIC, METRIC)}
+    answers = dict.fromkeys((STATIC, METRIC), (255, "", said))
     absent, _unused = ask(answers)
     assert (absent.tools[0].reason, absent.drivers[0].loaded) == ("driver_not_loaded", False)
     answer, runner = ask(answers, files={"/sys/module/amdgpu/initstate": "live"}, tools={"amd-smi", "rocm-smi"})
@@ -727,7 +727,7 @@ def test_the_module_that_is_blamed_may_be_loaded():
     ],
 )
 def test_every_release_says_in_its_own_words_that_the_driver_is_not_there(said):
-    answer, _runner = ask({command: (255, "", said) for command in (STATIC, METRIC)})
+    answer, _runner = ask(dict.fromkeys((STATIC, METRIC), (255, "", said)))
     assert (answer.count, answer.tools[0].reason) == (None, "driver_not_loaded")
 
 
@@ -735,7 +735,7 @@ def test_a_tool_that_dies_without_a_word_is_made_up_for():
     """amd-smi 6.1 does so on a render node that is none; rocm-smi reads the kernel's files."""
     dead = (-11, "", "")
     answers = {
-        **{command: dead for command in (STATIC, METRIC, LIST)},
+        **dict.fromkeys((STATIC, METRIC, LIST), dead),
         **alone("static", dead),
         ROCM: (2, json.dumps({"card0": {"PCI Bus": MI300X[0]}, "card1": {"PCI Bus": MI300X[1]}}), ""),
     }
