@@ -247,7 +247,7 @@ WORDS = {
         "knows.",
         "tried": "Tried on real cards: {}.",
         "how": "**T**: the vendor's tool tells it. **K**: no tool is needed, the PCI bus or the kernel driver's files "
-        "tell it. **-**: none of the answers held here tells it; a check that needs it is `unknown`, never a pass. A "
+        "tell it. **-**: none of the answers held here tells it; a check that needs it never passes. A "
         "tool that tells a value in one release may not in another: the tables below name the answer. Who holds a card "
         "is also read from `/proc/*/fd`, where the card has a device node of its own; errors that the driver logs come "
         "from the kernel log, for {logged}.",
@@ -273,7 +273,7 @@ WORDS = {
         "对照。这些样本中的数值为虚构，版本号与其所依据的输出相近；样本之外的内容，尚无法保证读取正确。",
         "tried": "已在真实的卡上验证：{}。",
         "how": "**T**：由厂商工具给出。**K**：无需工具，由 PCI 总线或内核驱动的文件给出。**-**：此处保存的输出均未给出"
-        "，依赖它的检查为“无法判定”，绝不视为通过。同一工具在某一版本给出的值，在另一版本未必给出，各表注明了来自哪条输出。"
+        "，依赖它的检查绝不会通过。同一工具在某一版本给出的值，在另一版本未必给出，各表注明了来自哪条输出。"
         "卡有自己的设备节点时，占用它的进程还会从 `/proc/*/fd` 读取；驱动记录的错误取自内核日志（{logged}）。",
         "vendor": "厂商", "ids": "PCI 厂商 id", "classes": "类别", "devices": "设备 id",
         "any": "任意", "any_class": "任意", "elsewhere": "任意；在总线 00 上仅限 {}", "modules": "内核模块",
