@@ -14,6 +14,7 @@ import fnmatch
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,6 @@ sys.path.append(str(ROOT / "tests/unit/plugins/module_utils/_accel"))
 
 from ansible_collections.accel.cluster.plugins.module_utils._accel import (  # noqa: E402
     kernel_log,
-    parallel,
     pci,
     probe,
     registry,
@@ -412,11 +412,11 @@ class Reading:
 @cache
 def reading(name: str) -> Reading:
     """Ask one vendor in every generation, in every way."""
-    pool, parallel.ThreadPoolExecutor = parallel.ThreadPoolExecutor, _InTurn  # type: ignore[misc]
+    pool, futures.ThreadPoolExecutor = futures.ThreadPoolExecutor, _InTurn  # type: ignore[misc]
     try:
         return _reading(name)
     finally:
-        parallel.ThreadPoolExecutor = pool  # type: ignore[misc]
+        futures.ThreadPoolExecutor = pool  # type: ignore[misc]
 
 
 def _reading(name: str) -> Reading:
