@@ -54,7 +54,7 @@ class Shot:
     """The answers of one host in one format generation.
 
     ``answers``: command (``*`` stands for anything) -> recording; ``origin`` of each format, RECORDED unless named.
-    ``files``: what the vendor's driver shows in sysfs -> path -> content.
+    ``files``: what the vendor's driver shows in sysfs -> path -> content, or the recording that has it.
     """
 
     generation: str
@@ -102,6 +102,8 @@ SHOTS: dict[str, list[Shot]] = {
              REPORTED),
         Shot("ROCm 5.7", {_ROCM: "rocm-smi_57_2xMI100.json"},
              files={"ras/*_err_count": {f"{_BELOW_CARD}/ras/umc_err_count": "ue: 0\nce: 0\nde: 0"},
+                    "ras/gpu_vram_bad_pages": {
+                        f"{_BELOW_CARD}/ras/gpu_vram_bad_pages": "gpu_vram_bad_pages_3R_1P_1F.txt"},
                     "current_compute_partition": {f"{_BELOW_CARD}/current_compute_partition": "CPX"}}),
         Shot("ROCm 6.2", {_ROCM: "rocm-smi_62_2xMI210_warning.txt"}),
     ],
@@ -361,6 +363,11 @@ def _bus(name: str, addresses: Iterable[str], whole: bool) -> tuple[dict, dict]:
     return files, links
 
 
+def _text(folder: Path, content: str) -> str:
+    """Return the recording of that name, or the content itself."""
+    return (folder / content).read_text(encoding="utf-8") if (folder / content).is_file() else content
+
+
 def _observe(name: str, shot: Shot, addresses: Iterable[str], sources: Iterable[str], whole=False, tools=True):
     """Return the observation of a host of which only ``sources`` answer, and the runner."""
     folder = RECORDINGS / name
@@ -369,12 +376,8 @@ def _observe(name: str, shot: Shot, addresses: Iterable[str], sources: Iterable[
         if label in sources:
             for path, content in shown.items():
                 places = [f"/sys/bus/pci/devices/{one}" for one in addresses] if _BELOW_CARD in path else [""]
-                files.update({path.replace(_BELOW_CARD, place): content for place in places})
-    answers = {
-        line: (folder / file).read_text(encoding="utf-8") if (folder / file).is_file() else file
-        for line, file in shot.answers.items()
-        if general(line) in sources
-    }
+                files.update({path.replace(_BELOW_CARD, place): _text(folder, content) for place in places})
+    answers = {line: _text(folder, file) for line, file in shot.answers.items() if general(line) in sources}
     runner = Host(answers, {line.split(" ")[0] for line in shot.answers} if tools else (), files, links)
     return as_dict(probe.observe(runner, [name], 10, GATHER)), runner
 
