@@ -69,7 +69,7 @@ class ActionModule(ActionBase):
             observations,
             not_asked=[host for host in everybody if host not in observations],
             groups=groups,
-            declared=read_declared(hosts, hostvars),
+            declared=read_declared(everybody, hostvars),
             language=language,
         )
         connections = {host: read_connection(host, hostvars) for host in proposed["hosts"]}

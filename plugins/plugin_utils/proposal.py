@@ -41,12 +41,16 @@ def files(proposal: Mapping, run_id: str, connections: Mapping[str, Mapping]) ->
 
 
 def fill_in(proposal: Mapping) -> list[str]:
-    """Return what a person has to fill in, one line each: file, variable, why nobody could tell it."""
+    """Return what a person has to fill in, one line for each file and reason: file, variables, why nobody told them."""
     places = [(f"{INVENTORY}/group_vars/all/cluster.yml", proposal["site"])]
     places += [
         (f"{INVENTORY}/group_vars/{name}/cluster.yml", node_type) for name, node_type in proposal["node_types"].items()
     ]
-    return [f"`{path}`: `{name}`: {why}" for path, one in places for name, why in one["unknown"].items()]
+    told: dict[tuple[str, str], list[str]] = {}
+    for path, one in places:
+        for name, why in one["unknown"].items():
+            told.setdefault((path, why), []).append(f"`{name}`")
+    return [f"`{path}`: {', '.join(names)}: {why}" for (path, why), names in told.items()]
 
 
 def todo(proposal: Mapping, run_id: str, folder: str) -> str:
@@ -70,10 +74,10 @@ def todo(proposal: Mapping, run_id: str, folder: str) -> str:
 
 
 def next_commands(proposal: Mapping, folder: str) -> list[str]:
-    """Return what to run next: judge the proposal, then copy it."""
+    """Return what to run next: judge the proposal, look at what it would change, copy it."""
     say = doubts.words(proposal["language"])
     site = proposal["site"]["values"]["cluster_name"]["value"]
-    return [say["next_preflight"].format(folder), say["next_copy"].format(folder, site)]
+    return [say[name].format(folder, site) for name in ("next_preflight", "next_diff", "next_copy")]
 
 
 def lines(proposal: Mapping, folder: str) -> list[str]:
@@ -197,15 +201,21 @@ def _yaml(name: str, value: object, source: str) -> list[str]:
 
 
 def _block(value: object, indent: int) -> Iterator[str]:
+    """Yield the lines of a mapping or list, each below the other; what is in neither stands behind its key."""
     pad = " " * indent
-    pairs: Iterable = value.items() if isinstance(value, Mapping) else ((None, one) for one in value)  # type: ignore
-    for key, entry in pairs:
-        before = f"{pad}-" if key is None else f"{pad}{_key(str(key))}:"
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            below = isinstance(entry, Mapping) and entry
+            yield f"{pad}{_key(str(key))}:{'' if below else ' ' + _flow(entry)}"
+            if below:
+                yield from _block(entry, indent + 2)
+        return
+    for entry in value:  # type: ignore[attr-defined]
         if isinstance(entry, Mapping) and entry:
-            yield before
-            yield from _block(entry, indent + 2)
+            first, *rest = _block(entry, indent + 2)
+            yield from (f"{pad}- {first.lstrip()}", *rest)
         else:
-            yield f"{before} {_flow(entry)}"
+            yield f"{pad}- {_flow(entry)}"
 
 
 def _flow(value: object) -> str:

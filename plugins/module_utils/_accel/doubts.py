@@ -310,7 +310,7 @@ WORDS = {
         "from_default": "no name was declared: choose one",
         "from_run": "the language of this survey",
         "from_hosts": "{0} of {1} hosts that told it",
-        "from_scenario": "{0} hosts with cards; mixed or inference where it serves models",
+        "from_scenario": "hosts with cards: {0}; mixed or inference where it serves models",
         "no_model": "no tool told a model",
         "no_count": "no bus could be read",
         "no_memory": "no card told its memory",
@@ -323,7 +323,7 @@ WORDS = {
         "nobody": "none",
         # Files
         "head": "Proposed by accel.cluster.survey, run {0}: to be read, corrected and copied by a person. Doubts: {1}",
-        "type_head": "Node type: {0}, {1} hosts. Every value says where it comes from.",
+        "type_head": "Node type {0}; hosts: {1}. Every value says where it comes from.",
         "slot_map": "Slot map. Hosts that tell it by themselves (source vendor) need no declared one. Where the\n"
         "source is weak or a name is missing: prove it, correct it, and take the comment signs away.",
         "slot_line": "{0}, {1} of {2} hosts",
@@ -342,7 +342,7 @@ WORDS = {
         "host_cards": "{0} on the bus, {1} answered",
         # TODO
         "todo_title": "Survey {0} of {1}",
-        "todo_intro": "{0} hosts: {1} answered, {2} did not. Node types proposed in `inventory/`: {3}. Nothing was\n"
+        "todo_intro": "Hosts: {0}; {1} answered, {2} did not. Node types proposed in `inventory/`: {3}. Nothing was\n"
         "changed on any host, and nothing was written below your inventory. What the hosts said is in `observed/`.",
         "todo_doubts": "Doubts ({0})",
         "todo_no_doubts": "No doubts ({0} hosts were compared).",
@@ -351,7 +351,8 @@ WORDS = {
         "else hosts are reached (keys, jump hosts, become), secrets, and settings of roles.",
         "todo_next": "Next",
         "next_preflight": "ansible-playbook -i {0}/inventory accel.cluster.preflight",
-        "next_copy": "cp -r {0}/inventory inventories/{1}",
+        "next_diff": "diff -ruN inventories/{1} {0}/inventory    # where there is an inventory of that name",
+        "next_copy": "cp -r {0}/inventory inventories/{1}       # where there is none",
         "next_doubts": "Read and settle the doubts above, then judge the proposal, then copy it:",
         "line_where": "The proposed inventory is in {0}/inventory",
         "line_doubts": "{0} doubts and {1} things to fill in: {2}/TODO.md",
@@ -425,7 +426,8 @@ WORDS = {
         "秘密以及各角色的设置请自行带入。",
         "todo_next": "下一步",
         "next_preflight": "ansible-playbook -i {0}/inventory accel.cluster.preflight",
-        "next_copy": "cp -r {0}/inventory inventories/{1}",
+        "next_diff": "diff -ruN inventories/{1} {0}/inventory    # 已有同名清单时",
+        "next_copy": "cp -r {0}/inventory inventories/{1}       # 尚无清单时",
         "next_doubts": "先处理上述疑点，再检查提议，然后复制：",
         "line_where": "提出的清单位于 {0}/inventory",
         "line_doubts": "疑点 {0} 个，待填写 {1} 项：{2}/TODO.md",

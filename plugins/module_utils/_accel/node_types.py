@@ -134,12 +134,13 @@ def look_at(host: str, observed: Mapping | None) -> Look:
     look = Look(host, tool_count=told.get("count"), bus_read=told.get("bus_count") is not None)
     look.tools = list(told.get("tools") or [])
     look.errors = [one for one in told.get("errors") or [] if not str(one).startswith(SLOT_TABLE_ERROR)]
+    look.versions = dict(observed.get("versions") or {})
+    look.errors += look.versions.get("errors") or []
     if error:
         look.errors.append(error)
     look.cards = [_answered(one, look) for one in told["devices"]]
     look.cards += [_unanswered(one, look) for one in told.get("unanswered") or []]
     look.cards.sort(key=lambda card: pci.sort_key(card.address) if card.address else (1 << 40,))
-    look.versions = dict(observed.get("versions") or {})
     baseline = observed.get("baseline") or {}
     look.zone = _plain(baseline.get("time_zone"), look)
     look.clock = _plain((baseline.get("clock") or {}).get("reference"), look)

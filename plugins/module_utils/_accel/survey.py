@@ -277,8 +277,9 @@ class _Survey:
             if state == TOOL_ABSENT:
                 self.doubt("tool.absent", look.host, seen=name, siblings=others)
             else:
+                said = "; ".join(str(error) for error in look.errors if str(error).startswith(name)) or name
                 why = tool.get("reason") or state
-                self.doubt("tool.failed", look.host, seen=f"{name}: {why}", siblings=others)
+                self.doubt("tool.failed", look.host, seen=f"{_short(said)}: {why}", siblings=others)
 
     def _partitions(self, look: Look) -> None:
         def split(one: Look) -> str | None:
@@ -461,6 +462,10 @@ class _Survey:
         return version, self.say["from_versions"].format(alike, len(self.type.looks))
 
 
+def _short(text: object) -> str:
+    return " ".join(str(text).split())[:300]
+
+
 def _usual(values: Iterable) -> object:
     """Return the most frequent value, None of none."""
     seen = Counter(values)
@@ -582,8 +587,11 @@ def _doubt_host(look: Look, typed: bool, expected: bool, found: _Doubts) -> None
         found.add("host.no_cards", look.host)
     for text in dict.fromkeys(look.strange):
         found.add("value.strange", look.host, seen=text)
+    # What a tool said that failed is told with it.
+    failed = tuple(str(tool.get("name")) for tool in look.tools if tool.get("state") not in (TOOL_OK, TOOL_ABSENT))
     for error in dict.fromkeys(str(one) for one in look.errors):
-        found.add("host.unread", look.host, seen=" ".join(error.split())[:300])
+        if not (typed and failed and error.startswith(failed)):
+            found.add("host.unread", look.host, seen=_short(error))
 
 
 def _doubt_twins(looks: Iterable[Look], in_type: Mapping, found: _Doubts, language: str) -> None:

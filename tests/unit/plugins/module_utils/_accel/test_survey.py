@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import random
 import re
+from pathlib import Path
 
 import observations
 import pytest
@@ -27,8 +28,8 @@ def card(vendor, address, model, pci_id, **more):
         "vendor": vendor, "model": model, "pci_address": address, "pci_id": pci_id, "serial": None, "uuid": None,
         "slot": {"label": None, "source": None, "candidates": []}, "memory_bytes": 64 << 30, "logical": [],
         "link": {"speed_gts": 2.5, "width": 16, "max_speed_gts": 32.0, "max_width": 16, "limited_by": None},
-        "health": {"state": "ok", "reasons": []}, "ports": [], "driver_version": "25.2.0", "source": f"{vendor}-smi 1.0",
-        **more,
+        "health": {"state": "ok", "reasons": []}, "ports": [], "driver_version": "25.2.0",
+        "source": f"{vendor}-smi 1.0", **more,
     }  # fmt: skip
 
 
@@ -47,8 +48,8 @@ def ascend(number, count=8, model="910B3"):
     buses = ("01", "02", "41", "42", "81", "82", "c1", "c2")
     return host(
         [
-            card("ascend", f"0000:{bus}:00.0", model, "19e5:d802", serial=f"A{number}-{place}", uuid=f"DIE-{number}-{place}",
-                 slot={"label": str(place), "source": "vendor", "candidates": []})
+            card("ascend", f"0000:{bus}:00.0", model, "19e5:d802", serial=f"A{number}-{place}",
+                 uuid=f"DIE-{number}-{place}", slot={"label": str(place), "source": "vendor", "candidates": []})
             for place, bus in enumerate(buses[:count], 1)
         ]
     )  # fmt: skip
@@ -268,8 +269,8 @@ def test_one_host_with_a_card_more_does_not_make_the_others_wrong():
 def test_a_card_of_another_kind_is_not_counted_and_doubted():
     extra = healthy(2)
     extra["devices"].append(
-        dict(observations.device(0, 2), pci_address="0000:f1:00.0", pci_id="10de:1eb8", model="Tesla T4", serial="1", uuid="G",
-             slot={"label": None, "source": None, "candidates": []})
+        dict(observations.device(0, 2), pci_address="0000:f1:00.0", pci_id="10de:1eb8", model="Tesla T4",
+             serial="1", uuid="GPU-x", slot={"label": None, "source": None, "candidates": []})
     )  # fmt: skip
     extra["count"] = extra["bus_count"] = 9
     proposed = propose({"gpu-1": healthy(1), "gpu-2": extra})
@@ -650,7 +651,7 @@ def test_the_words_of_both_languages_have_the_same_places():
 
 
 def test_every_doubt_can_be_raised():
-    source = "".join(open(module.__file__, encoding="utf-8").read() for module in (survey, node_types))
+    source = "".join(Path(module.__file__).read_text(encoding="utf-8") for module in (survey, node_types))
     for name in doubts.DOUBTS:
         assert f'"{name}"' in source or name.startswith("host.") or name == "contract.refused", name
     assert {f"host.{state}" for state in (node_types.SILENT, node_types.FAILED, node_types.NOT_ASKED)} <= set(
