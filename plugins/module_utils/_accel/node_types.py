@@ -85,6 +85,7 @@ class Look:
     zone: str | None = None
     clock: str | None = None
     strange: list[str] = field(default_factory=list)
+    _places: frozenset | None = None
 
     def own(self) -> list[Card]:
         """Return the cards of the vendor that the node type will speak of."""
@@ -92,7 +93,9 @@ class Look:
 
     def places(self) -> frozenset:
         """Return where the bus shows cards of the kind that most cards are of."""
-        return frozenset(card.place for card in self.own() if card.pci_id == self.pci_id and card.pci_id)
+        if self._places is None:  # asked for over and over where hosts are compared
+            self._places = frozenset(card.place for card in self.own() if card.pci_id == self.pci_id and card.pci_id)
+        return self._places
 
 
 @dataclass
@@ -272,8 +275,9 @@ def _by_count(looks: list[Look]) -> list[NodeType]:
     for size in sorted({_size(look) for look in sized}, reverse=True):
         own = [look for look in sized if _size(look) == size]
         alone: list[Look] = []
+        alike = Counter(look.places() for look in own)
         for look in own:
-            home = _home(look, [one for one in own if one.places() == look.places()], found)
+            home = _home(look.places(), alike[look.places()], found)
             (home.looks if home else alone).append(look)
         if len(alone) == 1 and any(_likely(size, one) for one in found):
             left_over += alone
@@ -306,19 +310,17 @@ def _likely(size: int, node_type: NodeType) -> bool:
     return size > _LIKELY_PART * _size(node_type.looks[0])
 
 
-def _home(look: Look, like_it: list[Look], found: list[NodeType]) -> NodeType | None:
+def _home(places: frozenset, alike: int, found: list[NodeType]) -> NodeType | None:
     """Return the type with more cards that a host is one of, with cards missing: all it has sit where theirs do.
 
-    ``like_it`` are the hosts with cards at the very same places. Two of them with half the cards or fewer are more
-    likely another model (sizes of virtual machines are made so), and many of them are the norm.
+    ``alike`` hosts have cards at these very places. Two of them with half the cards or fewer are more likely another
+    model (sizes of virtual machines are made so), and many of them are the norm.
     """
-    places = look.places()
     for node_type in found:
-        fuller = [one for one in node_type.looks if places and places < one.places()]
-        if not fuller:
+        if not places or not any(places < one for one in {look.places() for look in node_type.looks}):
             continue
-        other_model = len(like_it) > 1 and not _likely(len(places), node_type)
-        norm = len(like_it) >= _NORM and len(like_it) > len(node_type.looks)
+        other_model = alike > 1 and not _likely(len(places), node_type)
+        norm = alike >= _NORM and alike > len(node_type.looks)
         if not other_model and not norm:
             return node_type
     return None

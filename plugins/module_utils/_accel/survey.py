@@ -84,6 +84,7 @@ class _Survey:
         self.type, self.found, self.language = node_type, found, language
         self.say = texts.words(language)
         self.slots = self._slot_map()
+        self.strangers = self._strangers()
 
     def doubt(self, name: str, hosts: str | Iterable[str], **more) -> None:
         self.found.add(name, hosts, self.type.name, **more)
@@ -186,7 +187,7 @@ class _Survey:
 
     def _extra(self, look: Look) -> int:
         """Return how many cards more than its siblings a host has that are doubted as strangers."""
-        return len(self._strangers().get(look.host, ())) if (look.count or 0) > (self.type.count or 0) else 0
+        return len(self.strangers[look.host]) if (look.count or 0) > (self.type.count or 0) else 0
 
     def _missing(self, look: Look) -> list[str]:
         """Return the places of the layout that a host lacks; none where it is not that layout."""
@@ -212,14 +213,13 @@ class _Survey:
 
     def compare_cards(self) -> None:
         say = self.say
-        kinds = self._strangers()
         for look in self.type.looks:
             if len(look.vendors) > 1:
                 several = texts.listed((say["of"].format(n, name) for name, n in look.vendors.items()), self.language)
                 self.doubt("host.several_vendors", look.host, seen=several, siblings=self.type.vendor)
             for card in look.own():
                 self._card(look, card)
-            for card in kinds.get(look.host, ()):
+            for card in self.strangers[look.host]:
                 others = self.siblings(look.host, lambda one: one.model)
                 self.doubt(
                     "card.stranger",
@@ -229,7 +229,7 @@ class _Survey:
                     siblings=others,
                 )
             self._tools(look)
-            self._partitions(look)
+        self._partitions()
         self._models()
 
     def _card(self, look: Look, card: Card) -> None:
@@ -281,14 +281,15 @@ class _Survey:
                 why = tool.get("reason") or state
                 self.doubt("tool.failed", look.host, seen=f"{_short(said)}: {why}", siblings=others)
 
-    def _partitions(self, look: Look) -> None:
-        def split(one: Look) -> str | None:
-            return self.say["partitions"].format(sum(card.partitions for card in one.own())) if one.own() else None
+    def _partitions(self) -> None:
+        def split(look: Look) -> str | None:
+            return self.say["partitions"].format(sum(card.partitions for card in look.own()))
 
-        usual = Counter(split(one) for one in self.type.looks)
-        most = min(usual, key=lambda key: (-usual[key], natural(key)))
-        if split(look) != most and any(card.state == "ok" for card in look.own()):
-            self.doubt("card.partitions", look.host, seen=split(look), siblings=self.siblings(look.host, split))
+        usual: Counter = Counter(split(look) for look in self.type.looks)
+        most = most_frequent(usual)
+        for look in self.type.looks:
+            if split(look) != most and any(card.state == "ok" for card in look.own()):
+                self.doubt("card.partitions", look.host, seen=split(look), siblings=self.siblings(look.host, split))
 
     def _models(self) -> None:
         models = self.models()
@@ -313,7 +314,7 @@ class _Survey:
         asked = len([look for look in self.type.looks if look.model])
         main: Counter = Counter(look.model for look in self.type.looks if look.model)
         usual = [model for model in having if 2 * having[model] > asked]
-        strangers = {card.model for cards in self._strangers().values() for card in cards}
+        strangers = {card.model for cards in self.strangers.values() for card in cards}
         usual = [model for model in usual if model not in strangers or len(self.type.looks) == 1]
         # On one host, or on two that do not agree, only what most cards are.
         if len(self.type.looks) == 1:
