@@ -217,8 +217,10 @@ class _Survey:
             if len(look.vendors) > 1:
                 several = texts.listed((say["of"].format(n, name) for name, n in look.vendors.items()), self.language)
                 self.doubt("host.several_vendors", look.host, seen=several, siblings=self.type.vendor)
+            self._silent(look)
             for card in look.own():
-                self._card(look, card)
+                if card.sick:
+                    self.doubt("card.sick", look.host, slots=[self.slot_of(card)], seen=card.sick)
             for card in self.strangers[look.host]:
                 others = self.siblings(look.host, lambda one: one.model)
                 self.doubt(
@@ -232,26 +234,29 @@ class _Survey:
         self._partitions()
         self._models()
 
-    def _card(self, look: Look, card: Card) -> None:
-        say, slot = self.say, self.slot_of(card)
-        if card.state in ("lost", "not_reported"):
-            seen = [say["last_serial"].format(card.serial)] if card.serial else []
-            seen.insert(0, str(card.reason) if card.reason else f"{card.address}")
-            if not card.slot and slot != card.address:
-                named = [one.host for one in self.type.full() for other in one.own() if other.slot == slot]
-                seen.append(say["as_siblings"].format(texts.listed(dict.fromkeys(named), self.language, 1)))
-            name = "card.lost" if card.state == "lost" else "card.silent"
-            if card.state == "lost" and not card.pci_id:
-                name = "card.off_bus"
-            self.doubt(
-                name,
-                look.host,
-                slots=[slot],
-                seen=say["comma"].join(seen),
-                siblings=self.beside(look, card),
-            )
-        if card.sick:
-            self.doubt("card.sick", look.host, slots=[slot], seen=card.sick)
+    def _silent(self, look: Look) -> None:
+        """Doubt each card that did not answer; those that one cause silenced, such as a driver, together."""
+        silent: dict[tuple[str, str], list[Card]] = {}
+        for card in look.own():
+            if card.state in ("lost", "not_reported"):
+                name = "card.lost" if card.state == "lost" else "card.silent"
+                # Nothing on the bus told whose it is.
+                name = "card.off_bus" if card.state == "lost" and not card.pci_id else name
+                silent.setdefault((name, card.reason or card.address), []).append(card)
+        for (name, why), cards in silent.items():
+            seen = [why, *(self._known_of(cards[0]) if len(cards) == 1 else ())]
+            slots = sorted((self.slot_of(card) for card in cards), key=natural)
+            others = self.beside(look, cards[0])
+            self.doubt(name, look.host, slots=slots, seen=self.say["comma"].join(seen), siblings=others)
+
+    def _known_of(self, card: Card) -> list[str]:
+        """Return what is still known of a silent card: its last serial, and who names its slot."""
+        known = [self.say["last_serial"].format(card.serial)] if card.serial else []
+        slot = self.slot_of(card)
+        if not card.slot and slot != card.address:
+            named = [look.host for look in self.type.full() for other in look.own() if other.slot == slot]
+            known.append(self.say["as_siblings"].format(texts.listed(dict.fromkeys(named), self.language, 1)))
+        return known
 
     def _strangers(self) -> dict[str, list[Card]]:
         """Return host -> cards of the vendor that most hosts of the type have none like."""
@@ -635,7 +640,6 @@ def _type(node_type: NodeType, others: list[NodeType], found: _Doubts, language:
     link = survey.link()
     told = survey.compare_versions()
     driver = survey.driver_version()
-    first = node_type.looks[0]
     models = survey.models()
     sources = texts.listed(
         dict.fromkeys(card.source for _look, card in survey.cards() if card.source), language, most=2
@@ -681,7 +685,6 @@ def _type(node_type: NodeType, others: list[NodeType], found: _Doubts, language:
     return {
         "hosts": node_type.hosts,
         "pci_ids": ids,
-        "main": first.vendor,
         "values": {
             name: {"value": value, "source": source} for name, (value, source) in values.items() if value is not None
         },

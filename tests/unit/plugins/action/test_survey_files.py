@@ -294,6 +294,10 @@ def test_names_are_quoted_where_yaml_would_read_something_else(name, written):
     assert yaml.safe_load(f"{written}: 1") == {name: 1}
 
 
+def test_what_stands_in_a_comment_is_one_printable_line():
+    assert proposal._comment("a\n b\x1b[0m\u2028c: d") == "  # a b?[0m c: d"
+
+
 def test_declared_vendors_survive_as_they_are():
     value = {
         "acme": {

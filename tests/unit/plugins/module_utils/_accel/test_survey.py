@@ -205,6 +205,20 @@ def test_a_silent_card_is_called_as_its_siblings_call_the_place():
     assert doubt(proposed, "card.lost")["seen"] == "0000:ba:00.0, named as on gpu-02 and 1 more"
 
 
+def test_cards_that_one_cause_silenced_are_one_doubt():
+    broken = healthy(1)
+    for number in range(8):
+        broken = lost(broken, number, state="not_reported", reason="driver_library_mismatch")
+    for one in broken["unanswered"]:
+        one.update(pci_id="10de:2330", reason="driver_library_mismatch")
+    broken["tools"][0].update(state="failed", reason="driver_library_mismatch")
+    proposed = propose({"gpu-01": broken, "gpu-02": healthy(2), "gpu-03": healthy(3)})
+    assert value(proposed, H100, "accelerator_count") == 8
+    slots = [f"SXM{number}" for number in range(1, 9)]
+    assert doubt(proposed, "card.silent")["slots"] == slots
+    assert doubt(proposed, "card.silent")["seen"] == "driver_library_mismatch"
+
+
 def test_a_host_whose_card_left_the_bus_has_the_type_of_its_siblings():
     proposed = propose({"gpu-01": without(healthy(1), LOST), "gpu-02": healthy(2)})
     assert value(proposed, H100, "accelerator_count") == 8
@@ -528,6 +542,13 @@ def test_what_could_not_be_read_is_told_and_a_bad_slot_table_is_ordinary():
     odd["errors"] = ["slot table unusable: all slots have one address", "nvidia: links between cards: ValueError"]
     proposed = propose({"gpu-1": odd, "gpu-2": healthy(2)})
     assert doubt(proposed, "host.unread")["message"] == "gpu-1: nvidia: links between cards: ValueError"
+
+
+def test_versions_that_could_not_be_read_are_told():
+    errors = ["runtime: /usr/local/cuda/version.json tells no version: {"]
+    asked = {name: {"cards": healthy(number)} for number, name in enumerate(("gpu-1", "gpu-2"), 1)}
+    asked["gpu-2"]["versions"] = {"versions": [], "errors": errors}
+    assert doubt(survey.propose(asked), "host.unread")["message"] == f"gpu-2: {errors[0]}"
 
 
 def test_a_time_zone_that_differs_is_doubted():
