@@ -110,6 +110,10 @@ class _Survey:
         """Return how to call the place of a card: its slot, what siblings call its address, else the address."""
         return card.slot or self.slots.get(card.place, {}).get("label") or card.address or "?"
 
+    def slots_of(self, cards: Iterable[Card]) -> list[str]:
+        """Return how to call the places of cards, SXM2 before SXM10."""
+        return sorted((self.slot_of(card) for card in cards), key=natural)
+
     def beside(self, look: Look, card: Card) -> str:
         """Return what the siblings have at the place of a card."""
 
@@ -245,9 +249,8 @@ class _Survey:
                 silent.setdefault((name, card.reason or card.address), []).append(card)
         for (name, why), cards in silent.items():
             seen = [why, *(self._known_of(cards[0]) if len(cards) == 1 else ())]
-            slots = sorted((self.slot_of(card) for card in cards), key=natural)
             others = self.beside(look, cards[0])
-            self.doubt(name, look.host, slots=slots, seen=self.say["comma"].join(seen), siblings=others)
+            self.doubt(name, look.host, slots=self.slots_of(cards), seen=self.say["comma"].join(seen), siblings=others)
 
     def _known_of(self, card: Card) -> list[str]:
         """Return what is still known of a silent card: its last serial, and who names its slot."""
@@ -336,13 +339,19 @@ class _Survey:
             return None, self.say["no_memory"]
         sizes = Counter(round(card.memory_gib or 0) for _look, card in told)
         size = min(sizes, key=lambda one: (-sizes[one], -one))
-        for look, card in told:
-            if abs((card.memory_gib or 0) - size) > _MEMORY_TOLERANCE * size:
-                others = self.siblings(
-                    look.host, lambda one: _usual(round(card.memory_gib) for card in one.own() if card.memory_gib)
+        for look in self.type.looks:
+            off: dict[int, list[Card]] = {}
+            for card in self._kin(look):
+                if card.memory_gib and abs(card.memory_gib - size) > _MEMORY_TOLERANCE * size:
+                    off.setdefault(round(card.memory_gib), []).append(card)
+            for seen, cards in off.items():
+                self.doubt(
+                    "card.memory",
+                    look.host,
+                    slots=self.slots_of(cards),
+                    seen=seen,
+                    siblings=self.siblings(look.host, _memory),
                 )
-                slots = [self.slot_of(card)]
-                self.doubt("card.memory", look.host, slots=slots, seen=round(card.memory_gib or 0), siblings=others)
         exact = Counter(round(card.memory_gib or 0, 1) for _look, card in told if round(card.memory_gib or 0) == size)
         told_most = min(exact, key=lambda one: (-exact[one], one))
         return size, self.say["from_memory"].format(told_most, sizes[size], len(told))
@@ -359,15 +368,7 @@ class _Survey:
         usual = min(runs, key=lambda one: (-runs[one], -one)) if runs else None
         if usual and width and usual < width:
             self.doubt("link.narrow", (), seen=usual, siblings=width)
-        for look, card in cards:
-            if usual and card.width and card.width != usual:
-                others = self.siblings(look.host, lambda one: _lanes(one, say))
-                slots = [self.slot_of(card)]
-                self.doubt("link.width", look.host, slots=slots, seen=say["lanes"].format(card.width), siblings=others)
-            elif card.limited_by:
-                others = self.siblings(look.host, lambda one: _limits(one, say))
-                slots = [self.slot_of(card)]
-                self.doubt("link.limited", look.host, slots=slots, seen=card.limited_by, siblings=others)
+        self._links(usual)
         told = len(cards)
         return {
             "cluster_accelerator_link_speed_gts": (
@@ -379,6 +380,24 @@ class _Survey:
                 say["from_max_width"].format(widths[width], told, runs[width]) if width else say["no_link"],
             ),
         }
+
+    def _links(self, usual: int | None) -> None:
+        """Doubt links of another width than most have, and those that a bridge above holds down."""
+        say = self.say
+        for look in self.type.looks:
+            odd: dict[int, list[Card]] = {}
+            held: dict[str, list[Card]] = {}
+            for card in self._kin(look):
+                if usual and card.width and card.width != usual:
+                    odd.setdefault(card.width, []).append(card)
+                elif card.limited_by:
+                    held.setdefault(card.limited_by, []).append(card)
+            for width, cards in odd.items():
+                seen, others = say["lanes"].format(width), self.siblings(look.host, partial(_lanes, say=say))
+                self.doubt("link.width", look.host, slots=self.slots_of(cards), seen=seen, siblings=others)
+            for bridge, cards in held.items():
+                others = self.siblings(look.host, partial(_limits, say=say))
+                self.doubt("link.limited", look.host, slots=self.slots_of(cards), seen=bridge, siblings=others)
 
     def devices_per_slot(self) -> int:
         """Return how many devices sit on one board: where every serial of a host is shared by as many."""
@@ -476,6 +495,10 @@ def _usual(values: Iterable) -> object:
     """Return the most frequent value, None of none."""
     seen = Counter(values)
     return min(seen, key=lambda one: (-seen[one], natural(one))) if seen else None
+
+
+def _memory(look: Look) -> object:
+    return _usual(round(card.memory_gib) for card in look.own() if card.memory_gib)
 
 
 def _lanes(look: Look, say: Mapping) -> str | None:

@@ -363,6 +363,15 @@ def test_another_link_width_names_host_slot_and_siblings():
     assert (doubt(proposed, "link.width")["seen"], doubt(proposed, "link.width")["siblings"]) == ("x8", "x16 on gpu-2")
 
 
+def test_cards_behind_one_bridge_are_one_doubt():
+    held = healthy(1)
+    for number in (0, 1):
+        held["devices"][number]["link"]["limited_by"] = "0000:16:00.0"
+    proposed = propose({"gpu-1": held, "gpu-2": healthy(2)})
+    assert told(proposed) == [("link.limited", ["gpu-1"], ["SXM2", "SXM4"])]
+    assert doubt(proposed, "link.limited")["siblings"] == "none on gpu-2"
+
+
 def test_links_that_are_all_narrow_are_doubted_once():
     hosts = {"gpu-1": healthy(1), "gpu-2": healthy(2)}
     for observed in hosts.values():
