@@ -128,7 +128,7 @@ class _Survey:
     def _slot_map(self) -> dict[str, dict]:
         """Return place -> label, source, and how many hosts call it so, of the layout that most hosts have."""
         found = {}
-        for place in sorted(self.type.layout, key=lambda one: pci.sort_key(one)):
+        for place in sorted(self.type.layout, key=pci.sort_key):
             told: Counter = Counter(
                 (card.slot, card.slot_source)
                 for look in self.type.looks
