@@ -35,7 +35,7 @@ INVENTORY = "--inventory=inventories/rehearsal"
 LANES = {
     "core": [["lint", "unit", "browser", "sanity"], ["hosts", "molecule", "drill"]],
     "full": [
-        ["lint", "unit", "browser", "sanity", "sanity_oldest", "newer_core", "install"],
+        ["lint", "unit", "browser", "sanity", "sanity_oldest", "newer_core", "install", "vendor_tools"],
         ["hosts", "molecule", "drill_full", "fresh"],
     ],
 }
@@ -311,12 +311,31 @@ def install(part: Part) -> None:
     part.pytest("tests/rehearsal/test_install.py", limit=900)
 
 
+def vendor_tools(part: Part) -> None:
+    """The vendors' own tools, as Debian has them, run without silicon."""
+    part.pytest("tests/rehearsal/test_vendor_tools.py", limit=1200)
+
+
 def fresh(part: Part) -> None:
     """The rehearsal from nothing, twice, against its time limits."""
     part.pytest("tests/rehearsal/test_fresh.py", limit=1500)
 
 
-PARTS = (lint, unit, browser, sanity, sanity_oldest, hosts, molecule, drill, drill_full, newer_core, install, fresh)
+PARTS = (
+    lint,
+    unit,
+    browser,
+    sanity,
+    sanity_oldest,
+    hosts,
+    molecule,
+    drill,
+    drill_full,
+    newer_core,
+    install,
+    vendor_tools,
+    fresh,
+)
 
 
 # --- Running and counting -------------------------------------------------------------------------------------

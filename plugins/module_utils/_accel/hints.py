@@ -142,9 +142,19 @@ CAUSES = {
         "驱动未初始化完成，工具无法与其通信",
         "Ascend -8005: the driver was upgraded without a reboot, is not installed, or the tool runs without root or "
         "without the device nodes. Check dmesg and that /dev/davinci_manager exists, compare driver and firmware "
-        "versions, then reboot the drained node.",
+        "versions, then reboot the drained node. AMD: the tool says that amdgpu is not there although it is loaded. "
+        "Look in dmesg for why it took no card, and that /sys/class/kfd and /dev/kfd exist.",
         "昇腾返回 -8005：常见原因是升级驱动后未重启、驱动未安装，或没有 root 权限、缺少设备节点。检查 dmesg 以及 "
-        "/dev/davinci_manager 是否存在，核对驱动与固件版本，排空节点后重启。",
+        "/dev/davinci_manager 是否存在，核对驱动与固件版本，排空节点后重启。AMD：amdgpu 已加载，工具却称其不存在。"
+        "请在 dmesg 中查找它为何没有接管任何卡，并确认 /sys/class/kfd 与 /dev/kfd 存在。",
+    ),
+    "device.driver.no_library": _cause(
+        FAIL,
+        "the vendor tool is installed, its library is not",
+        "已安装厂商工具，但缺少其所需的库",
+        "The kernel module and the user-space libraries come in packages of their own. Install the libraries in "
+        "exactly the version of the loaded module, and hold the whole set.",
+        "内核模块与用户态库分属不同的软件包。请安装与已加载模块版本完全一致的用户态库，并锁定（hold）整套驱动包。",
     ),
     "device.driver.in_use_elsewhere": _cause(
         UNKNOWN,

@@ -53,6 +53,7 @@ _DRIVER_REASONS = {
     "driver_library_mismatch": "library_mismatch",
     "driver_not_loaded": "not_loaded",
     "driver_not_ready": "not_ready",
+    "library_missing": "no_library",
     "in_use_elsewhere": "in_use_elsewhere",
 }
 

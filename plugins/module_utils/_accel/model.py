@@ -175,7 +175,7 @@ class Tool:
     """One vendor tool as it was found: state ok, absent, failed, hung or unreadable.
 
     ``reason`` is a word for a known cause (driver_library_mismatch, driver_not_loaded,
-    driver_not_ready, in_use_elsewhere, no_permission, no_devices), None when none is known.
+    driver_not_ready, library_missing, in_use_elsewhere, no_permission, no_devices), None when none is known.
     ``excerpt`` is the raw text that is kept as evidence.
     """
 

@@ -71,6 +71,12 @@ _REASONS = (
     ("permission denied|STATUS_NO_PERM|requires? elevation|must be run as root", "no_permission"),
 )
 
+# Of these the other tool would say the same.
+_DRIVER_REASONS = ("driver_not_loaded", "driver_not_ready")
+
+# Sensor as rocm-smi names it -> as amd-smi does.
+_ROCM_SENSORS = {"junction": "hotspot", "edge": "edge", "memory": "mem"}
+
 _BLOCK_LINE = re.compile(r"^(\s*)([^:\s][^:]*):(?:\s+(.*))?$")
 _BAD_PAGE = re.compile(r"0x[0-9a-fA-F]{1,16} : 0x[0-9a-fA-F]{1,16} : ([RPF])")
 _XCP = re.compile(r"^amdgpu_xcp[._]\d+$")
@@ -200,7 +206,7 @@ def _folded(values: dict) -> dict[str, str]:
 def _rocm_entry(index: int, card: dict[str, str], driver: str | None) -> dict:
     # A model may be an id ("0x0c34"), which is no name.
     names = [card.get(key) for key in ("device name", "card series", "card model")]
-    memory = card.get("vram total memory (b)")
+    memory, used = card.get("vram total memory (b)"), card.get("vram total used memory (b)")
     return {
         "gpu": index,
         "asic": {
@@ -213,8 +219,9 @@ def _rocm_entry(index: int, card: dict[str, str], driver: str | None) -> dict:
         "vbios": {"version": card.get("vbios version")},
         "driver": {"version": driver},
         "vram": {"size": f"{memory} B" if text.clean(memory) else None},
-        "temperature": {key: value for key, value in card.items() if key.startswith("temperature")},
+        "temperature": {name: card.get(f"temperature (sensor {key}) (c)") for key, name in _ROCM_SENSORS.items()},
         "usage": {"gfx_activity": card.get("gpu use (%)")},
+        "mem_usage": {"used_vram": f"{used} B" if text.clean(used) else None},
     }
 
 
@@ -566,7 +573,7 @@ class Amd(Vendor):
         _ask_amd_smi(runner, known, timeout_seconds, answer)
         tool = answer.tools[-1]
         # A driver that hangs or is not there does so for both tools.
-        if answer.count is None and tool.state != TOOL_HUNG and tool.reason != "driver_not_loaded":
+        if answer.count is None and tool.state != TOOL_HUNG and tool.reason not in _DRIVER_REASONS:
             _ask_rocm_smi(runner, known, timeout_seconds, answer)
         _judge_partitions(runner, known, answer)
         for device in answer.devices:
@@ -596,7 +603,7 @@ def _ask_amd_smi(runner, known: list[str], timeout_seconds: float, answer: Answe
     reading, live = read(static.stdout), read(metric.stdout)
     entries, metrics = reading.entries, live.entries
     if not reading.whole:
-        _judge_failure(answer, tool, static)
+        _judge_failure(runner, answer, tool, static)
         if tool.reason:
             return  # the driver says so for every card
     addressed = all(_reported(entry) for entry in entries.values())
@@ -680,7 +687,7 @@ def _ask_rocm_smi(runner, known: list[str], timeout_seconds: float, answer: Answ
     answer.tools.append(tool)
     reading = read_rocm(result.stdout)
     if result.hung or not reading.entries:
-        _judge_failure(answer, tool, result)
+        _judge_failure(runner, answer, tool, result)
         return
     for index, entry in reading.entries.items():
         entry["ecc"] = _error_counts(runner, _card_of(entry, index, known))
@@ -747,9 +754,13 @@ def _tool(name: str, path: str, runner, result) -> Tool:
     return Tool(name, vendor="amd", version=version[0] if version else None, rc=result.rc, command=command_of(result))
 
 
-def _judge_failure(answer: Answer, tool: Tool, result) -> None:
+def _judge_failure(runner, answer: Answer, tool: Tool, result) -> None:
     """Settle a tool of whose answer nothing can be used."""
-    settle(tool, result, reason_of(f"{result.stdout}\n{result.stderr}", _REASONS))
+    reason = reason_of(f"{result.stdout}\n{result.stderr}", _REASONS)
+    if reason == "driver_not_loaded" and runner.glob("/sys/module/amdgpu"):
+        # Said of whatever keeps the library from its start; the kernel knows better whether the module is there.
+        reason = "driver_not_ready"
+    settle(tool, result, reason)
     if tool.reason is None and not result.hung and re.search(r"^[\[{](?!\w)", result.stdout, re.MULTILINE):
         tool.state = TOOL_UNREADABLE  # a document was begun: damaged, whatever the exit code says
     add_error(answer, result, _said(result))

@@ -68,6 +68,7 @@ _REASONS = (
     ("driver/library version mismatch", "driver_library_mismatch"),
     ("couldn't communicate with the nvidia driver", "driver_not_loaded"),
     ("driver not loaded", "driver_not_loaded"),
+    ("couldn't find libnvidia-ml.so", "library_missing"),
     ("insufficient permissions", "no_permission"),
     ("no devices were found", "no_devices"),
 )

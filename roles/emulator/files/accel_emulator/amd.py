@@ -10,7 +10,7 @@ dictionaries here. A card that is lost has left the driver: it is missing from e
 from __future__ import annotations
 
 from . import models
-from .state import Card, Host, asic_serial, hexes, peers
+from .state import Card, Host, asic_serial, hexes, peers, temperature_c, watts_drawn
 
 NA = "N/A"
 _BLOCKS = (
@@ -192,7 +192,7 @@ def metric(card: Card, branch: str) -> dict:
     uncorrected, deferred = errors(card)
     graphics, memory = card.clocks_mhz
     used = card.memory_mib * 4 // 5 if busy else 283
-    temperature = (58 if busy else 38) + card.index % 4
+    temperature = temperature_c(card)
     activity = unit(96 if busy else 0, "%")
 
     def clock(now: int, least: int, most: int) -> dict:
@@ -215,7 +215,7 @@ def metric(card: Card, branch: str) -> dict:
             "vcn_activity": [unit(0, "%")] * 4,
         },
         "power": {
-            "socket_power": unit(card.power_watts * 9 // 10 if busy else 134 + card.index, "W"),
+            "socket_power": unit(watts_drawn(card), "W"),
             "gfx_voltage": unit(NA, "mV"),
             "soc_voltage": unit(NA, "mV"),
             "mem_voltage": unit(NA, "mV"),
@@ -279,9 +279,9 @@ def rocm_keys(card: Card) -> dict[str, dict[str, str]]:
     vendor_name = "Advanced Micro Devices, Inc. [AMD/ATI]"
     device, sub = f"0x{card.pci_id[5:]}", f"0x{card.subsystem[5:]}"
     used = (card.memory_mib * 4 // 5 if card.busy else 283) << 20
-    temperature = (58 if card.busy else 38) + card.index % 4
+    temperature = temperature_c(card)
     guid = str(kfd_id(card))
-    watts = card.power_watts * 9 // 10 if card.busy else 134 + card.index
+    watts = watts_drawn(card)
     identity = {
         "Device Name": card.model,
         "Device ID": device,
@@ -318,8 +318,8 @@ def rocm_keys(card: Card) -> dict[str, dict[str, str]]:
 
 
 def _concise(card: Card) -> list[str]:
-    temperature = (58 if card.busy else 38) + card.index % 4
-    watts = card.power_watts * 9 // 10 if card.busy else 134 + card.index
+    temperature = temperature_c(card)
+    watts = watts_drawn(card)
     clock = card.clocks_mhz[0] if card.busy else 132
     return [
         str(card.index + 2), f"0x{card.pci_id[5:]},", str(kfd_id(card)), f"{temperature}.0°C", f"{watts}.0W",

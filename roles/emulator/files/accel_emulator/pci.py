@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from .state import Card, Host, asic_serial, bus_of
+from .state import Card, Host, asic_serial, bus_of, temperature_c, watts_drawn
 
 # Kinds of PCI Express functions, as the flags of the capability number them.
 ENDPOINT, ROOT_PORT, UPSTREAM, DOWNSTREAM, TO_PCI = 0, 4, 5, 6, 7
@@ -137,6 +137,8 @@ def amd_files(card: Card) -> dict[str, bytes | str | None]:
     """Return what the amdgpu driver adds to the directory of a card."""
     used = card.memory_mib * 4 // 5 if card.busy else 283
     uncorrectable, deferred = (4 if card.health == "critical" else int(card.ecc)), 2 if card.health == "warning" else 0
+    # Sensors of the machine itself have the first numbers.
+    sensors = f"hwmon/hwmon{card.index + 40}"
     told = {
         "ras/umc_err_count": f"ue: {uncorrectable}\nce: 0\nde: {deferred}",
         "ras/gpu_vram_bad_pages": f"{0x01F2A000 + card.index:#010x} : 0x00001000 : P" if card.remap_pending else "",
@@ -150,8 +152,23 @@ def amd_files(card: Card) -> dict[str, bytes | str | None]:
         # card0 is the display of the management controller
         f"drm/card{card.index + 1}/dev": f"226:{card.index + 1}",
         f"drm/renderD{RENDER + card.index}/dev": f"226:{RENDER + card.index}",
+        # Thousandths of a degree, millionths of a watt (kernel, hwmon/sysfs-interface).
+        f"{sensors}/name": "amdgpu",
+        f"{sensors}/temp2_label": "junction",
+        f"{sensors}/temp2_input": temperature_c(card) * 1000,
+        f"{sensors}/temp3_label": "mem",
+        f"{sensors}/temp3_input": (temperature_c(card) - 6) * 1000,
+        f"{sensors}/power1_average": watts_drawn(card) * 1_000_000,
+        f"{sensors}/power1_cap": card.power_watts * 1_000_000,
     }
-    return {name: f"{value}\n".encode() for name, value in told.items()}
+    if card.architecture == "gfx90a":
+        # Later ones show neither; ROCm 5 reads no sensor of a card without a voltage.
+        told.update({f"{sensors}/temp1_label": "edge", f"{sensors}/temp1_input": (temperature_c(card) - 4) * 1000})
+        told.update({f"{sensors}/in0_label": "vddgfx", f"{sensors}/in0_input": 800})
+    # What these devices hang below: AMD's library goes this way to the vendor id.
+    below = (f"drm/card{card.index + 1}", f"drm/renderD{RENDER + card.index}", sensors)
+    links = {f"{name}/device": "../.." for name in below}
+    return {**{name: f"{value}\n".encode() for name, value in told.items()}, **links}
 
 
 def _switched(host: Host, card: Card, position: int) -> list[Function]:
@@ -257,6 +274,7 @@ def _rest_of_server(host: Host) -> list[Function]:
                 0x52,
                 driver="ast",
                 bars=[(0, start, 64 * _MIB)],
+                extra={"drm/card0/dev": b"226:0\n", "drm/card0/device": "../.."},
             ),
         ]
     if host.vendor == "nvidia" and host.wiring == "switched":

@@ -229,6 +229,16 @@ def asic_serial(card: Card) -> str:
     return "0x" + (card.uuid[:2] + card.uuid[21:23] + card.uuid[24:36]).upper()
 
 
+def temperature_c(card: Card) -> int:
+    """Return how hot an AMD card is at its hottest place."""
+    return (58 if card.busy else 38) + card.index % 4
+
+
+def watts_drawn(card: Card) -> int:
+    """Return what an AMD card draws."""
+    return card.power_watts * 9 // 10 if card.busy else 134 + card.index
+
+
 def expand(state: dict) -> Host:
     """Return the host that a state declares; StateError with every complaint at once."""
     complaints = [

@@ -11,6 +11,8 @@ from . import amd, ascend, dmi, nvidia, pci
 from .state import Card, Host, asic_serial
 
 BIND, OVERLAY = "bind", "overlay"
+# Kind of a link between nodes of the compute driver (kernel, kfd_crat.h: CRAT_IOLINK_TYPE_PCIEXPRESS).
+_PCI_EXPRESS = 2
 
 
 @dataclass
@@ -141,18 +143,13 @@ def classes(host: Host, functions: list[pci.Function]) -> dict:
     if host.vendor != "amd" or not host.driver_ready:
         return tree
     paths = {one.address: one for one in functions}
-    for card in host.cards:
-        if card.lost:
-            continue
-        path = card.address
-        above = paths[card.address].parent
-        root = card.address
-        while above:
-            path, root = f"{above}/{path}", above
-            above = paths[above].parent
-        bus = f"../../bus/pci/tree/pci{root.rsplit(':', 1)[0]}/{path}"
-        for name in (f"card{card.index + 1}", f"renderD{pci.RENDER + card.index}"):
-            tree[f"drm/{name}"] = f"{bus}/drm/{name}"
+    for one in functions:
+        path, root = one.address, one
+        while root.parent:
+            path, root = f"{root.parent}/{path}", paths[root.parent]
+        below = {tuple(place.split("/")[:2]) for place in one.extra if place.startswith(("drm/", "hwmon/"))}
+        for kind, name in sorted(below):
+            tree[f"{kind}/{name}"] = f"../../bus/pci/tree/pci{root.address.rsplit(':', 1)[0]}/{path}/{kind}/{name}"
     tree.update(kfd_topology(host))
     return tree
 
@@ -167,6 +164,7 @@ def kfd_topology(host: Host) -> dict:
         tree[f"{base}/nodes/{number}/properties"] = _properties(
             cpu_cores_count=96, simd_count=0, vendor_id=0, device_id=0
         )
+        tree.update(_folders(f"{base}/nodes/{number}"))
     for card in host.cards:
         if card.lost:
             continue
@@ -174,7 +172,19 @@ def kfd_topology(host: Host) -> dict:
         tree[f"{node}/gpu_id"] = f"{amd.kfd_id(card)}\n".encode()
         tree[f"{node}/name"] = b"ip discovery\n"
         tree[f"{node}/properties"] = _card_properties(card)
+        tree.update(_folders(node))
+        # The link to its processor: AMD's library gives up a card without one.
+        tree[f"{node}/io_links/0/properties"] = _properties(
+            type=_PCI_EXPRESS, version_major=0, version_minor=0, node_from=card.index + 2, node_to=card.numa_node,
+            weight=20, min_latency=0, max_latency=0, min_bandwidth=0, max_bandwidth=0, recommended_transfer_size=0,
+            flags=1,
+        )  # fmt: skip
     return tree
+
+
+def _folders(node: str) -> dict:
+    """Return the folders of a node that the driver always makes; AMD's library ends itself where one is missing."""
+    return {f"{node}/{name}": None for name in ("caches", "io_links", "mem_banks", "p2p_links")}
 
 
 def _card_properties(card: Card) -> bytes:
@@ -183,6 +193,7 @@ def _card_properties(card: Card) -> bytes:
     location = int(bus, 16) << 8 | int(device, 16) << 3 | int(function)
     return _properties(
         cpu_cores_count=0, simd_count=card.compute_units * 4, max_waves_per_simd=8,
+        array_count=32, simd_arrays_per_engine=1, cu_per_simd_array=card.compute_units // 32 + 1, simd_per_cu=4,
         gfx_target_version={"gfx942": 90402, "gfx90a": 90010}.get(card.architecture, 0),
         vendor_id=0x1002, device_id=int(card.pci_id[5:], 16), location_id=location, domain=int(domain, 16),
         drm_render_minor=pci.RENDER + card.index, hive_id=7 if card.pci_class >> 16 == 0x12 else 0,

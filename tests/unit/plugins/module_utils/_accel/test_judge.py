@@ -309,6 +309,12 @@ def silent_host(observation, **of_the_tool):
         (silent_host(seen.healthy(), reason="driver_not_loaded"), "device.driver.not_loaded", "fail", "not loaded"),
         (silent_host(seen.healthy(), reason="driver_not_ready"), "device.driver.not_ready", "fail", "not initialise"),
         (
+            silent_host(seen.healthy(), reason="library_missing"),
+            "device.driver.no_library",
+            "fail",
+            "its library is not",
+        ),
+        (
             silent_host(seen.healthy(), reason="in_use_elsewhere"),
             "device.driver.in_use_elsewhere",
             "unknown",
@@ -1393,7 +1399,7 @@ def everything(language):
         *(silent_host(seen.healthy(), state=word) for word in ("absent", "unreadable", "failed")),
         *(
             silent_host(seen.healthy(), reason=word)
-            for word in ("driver_not_loaded", "driver_not_ready", "in_use_elsewhere")
+            for word in ("driver_not_loaded", "driver_not_ready", "library_missing", "in_use_elsewhere")
         ),
         {**silent_host(seen.healthy(), state="absent"), "drivers": []},
         without(6),

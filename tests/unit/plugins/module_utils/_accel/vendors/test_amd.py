@@ -741,3 +741,62 @@ def test_half_a_character_is_replaced():
     static = own("amd-smi_static_list-root_2xMI300X.json").replace("AMD Instinct MI300X", "MI300X\\ud800")
     answer, _unused = ask(mi300x(static=(0, static, "")))
     assert {device.model for device in answer.devices} == {"MI300X\ufffd"}
+
+
+# ------------------------------------------------------------------------- what real tools said, run without a card
+
+
+def test_the_module_that_is_blamed_may_be_loaded():
+    """Debian's amd-smi 6.1 says so whenever its library can't start, its JSON asked for or not."""
+    said = "ERROR: Driver not loaded (amdgpu not found in modules)\n"
+    answers = dict.fromkeys((STATIC, METRIC), (255, "", said))
+    absent, _unused = ask(answers)
+    assert (absent.tools[0].reason, absent.drivers[0].loaded) == ("driver_not_loaded", False)
+    answer, runner = ask(answers, files={"/sys/module/amdgpu/initstate": "live"}, tools={"amd-smi", "rocm-smi"})
+    assert (answer.tools[0].state, answer.tools[0].reason) == ("failed", "driver_not_ready")
+    assert answer.drivers[0].loaded is True
+    assert set(runner.calls) == {STATIC, METRIC}  # rocm-smi would say the same
+    assert said.strip() in answer.tools[0].excerpt
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ERROR: Unable to get devices, driver not initialized (amdgpu not found in modules)\n",
+        "ERROR:root:Drivers not loaded (amdgpu, amd_hsmp, ionic, bnxt_en drivers not found in modules)\n",
+    ],
+)
+def test_every_release_says_in_its_own_words_that_the_driver_is_not_there(said):
+    answer, _runner = ask(dict.fromkeys((STATIC, METRIC), (255, "", said)))
+    assert (answer.count, answer.tools[0].reason) == (None, "driver_not_loaded")
+
+
+def test_a_tool_that_dies_without_a_word_is_made_up_for():
+    """amd-smi 6.1 does so on a render node that is none; rocm-smi reads the kernel's files."""
+    dead = (-11, "", "")
+    answers = {
+        **dict.fromkeys((STATIC, METRIC, LIST), dead),
+        **alone("static", dead),
+        ROCM: (2, json.dumps({"card0": {"PCI Bus": MI300X[0]}, "card1": {"PCI Bus": MI300X[1]}}), ""),
+    }
+    answer, _runner = ask(answers)
+    assert [(tool.name, tool.state, tool.rc) for tool in answer.tools] == [
+        ("amd-smi", "failed", -11),
+        ("rocm-smi", "ok", 2),
+    ]
+    assert answer.count == 2
+    assert answer.errors[0] == "amd-smi static --json: rc -11, nothing printed"
+
+
+def test_rocm_smi_tells_temperatures_and_memory_in_use():
+    places = ("0000:23:00.0", "0000:83:00.0")
+    answer, _runner = ask({ROCM: (0, own("rocm-smi_57_2xMI100.json"), "")}, places)
+    told = {device.pci_address: device.readings for device in answer.devices}
+    # The first has no sensor at its hottest place, so that of its edge counts.
+    assert [(told[place].temperature_c, told[place].memory_used_bytes) for place in places] == [
+        (31.0, 6782976),
+        (38.0, 7331840),
+    ]
+    hot = json.dumps({"card0": {"PCI Bus": places[0], "Temperature (Sensor memory) (C)": "44.0"}})
+    (device,) = ask({ROCM: (0, hot, "")}, places[:1])[0].devices
+    assert (device.readings.temperature_c, device.readings.memory_temperature_c) == (None, 44.0)

@@ -1216,3 +1216,14 @@ def test_boards_without_sockets_are_not_asked_for_links():
     runner = RecordedRunner({}, tools={"nvidia-smi"})
     assert nvidia.Nvidia().ask_ports(runner, cards, 7, True) == []
     assert runner.calls == []
+
+
+def test_a_missing_library_is_told_once():
+    """nvidia-smi 470, 535 and 550 say so alike, and end with 12."""
+    said = "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.\n"
+    runner = RecordedRunner({("nvidia-smi", "-q", "-x"): (12, said, "")}, {"/sys/module/nvidia/version": "550.163.01"})
+    functions = [Function(address, vendor="10de", device="2330") for address in ("0000:18:00.0", "0000:2a:00.0")]
+    answer = nvidia.Nvidia().query(runner, functions, 10)
+    assert (answer.tools[0].state, answer.tools[0].reason, answer.count) == ("failed", "library_missing", None)
+    assert runner.calls == [("nvidia-smi", "-q", "-x")]
+    assert len(answer.errors) == 1 and answer.tools[0].excerpt == said.strip()
