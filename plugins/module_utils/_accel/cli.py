@@ -228,6 +228,9 @@ def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
 
     Whatever breaks is unknown: Python itself would end with 1, which means that there is only a warning.
     """
+    if hasattr(sys.stdout, "reconfigure"):
+        # A letter that the locale of slurmd does not know must not make an unknown of a critical card.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = _run(argv, runner)
         sys.stdout.flush()
@@ -394,7 +397,10 @@ def _locate(word: str, on: bool, node: dict, timeout: float | None, runner: Runn
     from . import locate, record, slots
 
     # An address needs no vendor tool, which may hang over the very card that is looked for.
-    observation = locate.on_bus(runner) if locate.is_address(word) else observe(node, timeout, runner)
+    if locate.is_address(word):
+        observation = locate.on_bus(runner, declared_vendors=node["declared"].get(_VENDORS) or None)
+    else:
+        observation = observe(node, timeout, runner)
     known = None
     try:
         # A card that is gone from the bus is in the record only.

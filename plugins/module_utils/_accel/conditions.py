@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from . import kernel_log, pci
-from .model import FAIL, NOT_SPLITTABLE, THROTTLES, WHOLE, to_float, to_int
+from .model import NOT_SPLITTABLE, THROTTLES, WHOLE, to_float, to_int
 
 PARTITION = "device.partition"
 
@@ -61,11 +61,7 @@ def _limit(host, name: str, default: float) -> tuple[float | None, str]:
 
 def _failed(host, card) -> set[str]:
     """Return the checks of a card that failed by themselves."""
-    return {
-        one["check"]
-        for one in host.found
-        if one["subject"] == card.subject and one["verdict"] == FAIL and not one["blocked_by"]
-    }
+    return host.failed.get(card.subject, set())
 
 
 def is_failed(host, card, check: str) -> bool:
@@ -184,6 +180,7 @@ def temperature(host, card, blocker: str | None) -> None:
         return
     readings = _dict(card.device.get("readings"))
     now, limit = to_float(readings.get("temperature_c")), to_float(readings.get("temperature_limit_c"))
+    limit = limit if limit is not None and limit > 0 else None  # a threshold that nobody set may be printed as 0
     margin, problem = _limit(host, "cluster_margin_temperature_celsius", 5)
     evidence = [{"command": "temperature", "excerpt": f"{now} C, slows down at {limit} C"}]
     if margin is None or now is None or limit is None:
@@ -237,12 +234,7 @@ def ports(host, card, blocker: str | None) -> None:
         return
     own = _dicts(card.device.get("ports"))
     model = str(card.device.get("model") or "")
-    alike = [
-        _dicts(other.device.get("ports"))
-        for other in host.cards
-        if other.state == "ok" and other.device.get("model") == card.device.get("model")
-    ]
-    most = max((len(group) for group in alike), default=0)
+    alike, most = host.ports_of_model.get(str(card.device.get("model")), ([], 0))
     evidence = [{"command": "links", "excerpt": "; ".join(_port(one) for one in own) or "none"}]
     socketed = _SOCKETED.search(model) and not _NOT_SOCKETED.search(model)
     if not most and not socketed:
@@ -285,6 +277,15 @@ def ports(host, card, blocker: str | None) -> None:
         host.add(f"{check}.fewer", card, **{**values, "expected": most_up, "observed": up})
     else:
         host.add(f"{check}.ok", card, **values)
+
+
+def ports_of_model(cards) -> dict[str, tuple[list[list[dict]], int]]:
+    """Return the links of each card that answered and the most that one has, by model: once for all cards of a host."""
+    groups: dict[str, list[list[dict]]] = {}
+    for card in cards:
+        if card.state == "ok":
+            groups.setdefault(str(card.device.get("model")), []).append(_dicts(card.device.get("ports")))
+    return {model: (group, max(map(len, group))) for model, group in groups.items()}
 
 
 def _up(port: dict) -> bool:

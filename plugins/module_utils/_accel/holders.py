@@ -21,19 +21,19 @@ def add(runner, devices: list[Device]) -> str | None:
     for device in devices:
         for process in device.processes:
             process["source"] = "tool"
-    by_node = {node: device for device in devices for node in device.device_nodes}
+    by_node: dict[str, list[Device]] = {}
+    for device in devices:
+        for node in device.device_nodes:
+            by_node.setdefault(node, []).append(device)
     if not by_node:
         return None
     found, complete = runner.holders(frozenset(by_node))
     names: dict[int, str | None] = {}
     for node in sorted(found):
-        device = by_node[node]
-        known = {process.get("pid") for process in device.processes}
-        for pid in sorted(found[node]):
-            if pid in known:
-                continue
-            known.add(pid)
-            if pid not in names:
-                names[pid] = runner.read(f"/proc/{pid}/comm") or None
-            device.processes.append({"pid": pid, "name": names[pid], "memory_bytes": None, "source": "open"})
+        for device in by_node[node]:
+            known = {process.get("pid") for process in device.processes}
+            for pid in sorted(set(found[node]) - known):
+                if pid not in names:
+                    names[pid] = runner.read(f"/proc/{pid}/comm") or None
+                device.processes.append({"pid": pid, "name": names[pid], "memory_bytes": None, "source": "open"})
     return None if complete else "not all processes could be asked for the device nodes that they have open"

@@ -627,12 +627,18 @@ class _HostJudge:
         self.say = words(language)
         self.state = state_of(self.observation, self.declared)
         self.cards = cards_of(self.observation, language)
+        self.ports_of_model = conditions.ports_of_model(self.cards)
         self.found: list[dict] = []
+        # Subject -> its checks that failed by themselves.
+        self.failed: dict[str, set[str]] = {}
 
     def add(self, cause: str, card: _Card | None = None, **values) -> None:
         values["card"] = card.name if card is not None else self.host
         values.setdefault("language", self.language)
-        self.found.append(finding(cause, self.host, card.subject if card else None, now=self.at, **values))
+        one = finding(cause, self.host, card.subject if card else None, now=self.at, **values)
+        self.found.append(one)
+        if one["verdict"] == FAIL and not one["blocked_by"]:
+            self.failed.setdefault(one["subject"], set()).add(one["check"])
 
     def findings(self) -> list[dict]:
         bus, count = self.state.bus_count, self.state.count

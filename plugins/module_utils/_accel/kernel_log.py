@@ -120,7 +120,8 @@ _BOOT = re.compile(r"-- Boot [0-9a-f]|(?:\bkernel: |\] |;|^)Linux version \d")
 _ISO = re.compile(r"^(\d{4}-\d\d-\d\dT[\d:]{8}(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?) \S+ kernel: (.*)$")
 _SHORT = re.compile(r"^([A-Z][a-z]{2} [ \d]\d [\d:]{8}) \S+ kernel: (.*)$")
 _DMESG = re.compile(r"^(?:<\d+>)?\[([^\]]+)\]\s(.*)$")
-_KMSG = re.compile(r"^\d+,\d+,(\d+),[^;]*;(.*)$")
+# No more digits than a time has: int() refuses thousands of them, and a digit of another alphabet is none.
+_KMSG = re.compile(r"^[0-9]+,[0-9]+,([0-9]{1,20}),[^;]*;(.*)$")
 
 _ADDRESS = r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?)"
 _XID = re.compile(rf"NVRM: Xid \(PCI:{_ADDRESS}\): (?P<number>\d{{1,5}})(?:,\s*(?P<rest>.*))?$", re.IGNORECASE)
@@ -164,7 +165,7 @@ def _split(line: str) -> tuple[str | None, str]:
     if line.startswith("{"):
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None, ""
         message = entry.get("MESSAGE")
         if isinstance(message, list):  # bytes that are no UTF-8
@@ -172,7 +173,8 @@ def _split(line: str) -> tuple[str | None, str]:
                 "utf-8", "replace"
             )
         stamp = entry.get("__REALTIME_TIMESTAMP") or entry.get("_SOURCE_REALTIME_TIMESTAMP")
-        return (f"@{int(stamp) / 1e6:.3f}" if str(stamp or "").isdigit() else None), str(message or "")
+        at = f"@{int(stamp) / 1e6:.3f}" if re.fullmatch("[0-9]{1,20}", str(stamp or "")) else None
+        return at, str(message or "")
     for form in (_ISO, _SHORT, _DMESG):
         found = form.match(line)
         if found:
@@ -187,14 +189,14 @@ def _seconds(at: str | None) -> float | None:
     """Return a time as seconds, on whatever clock the log has; None where it is no number or ISO time."""
     if at is None:
         return None
-    if re.fullmatch(r"@?\d+(?:\.\d+)?", at):
+    if re.fullmatch(r"@?[0-9]{1,20}(?:\.[0-9]+)?", at):
         return float(at.lstrip("@"))
     from datetime import datetime
 
     word = re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", at.replace("Z", "+00:00").replace(",", "."))
     try:
         return datetime.fromisoformat(word).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from . import pci, registry
 from .runner import Runner
+from .vendors.base import Vendor
 
 ROOT = "/sys/bus/pci"
 
@@ -53,12 +54,20 @@ def is_address(word: str) -> bool:
         return False
 
 
-def on_bus(runner: Runner, root: str = ROOT) -> dict:
+def on_bus(runner: Runner, root: str = ROOT, declared_vendors: dict | None = None) -> dict:
     """Return as much of an observation as the bus tells: the addresses of the cards."""
     cards: list[dict] = []
+    own: list[Vendor] = []
+    if declared_vendors:
+        # Imported when needed: few sites declare a vendor.
+        from .vendors.declared import Declared, problems
+
+        sound = not problems(declared_vendors, registry.PCI_VENDORS)
+        own = [Declared(name, entry) for name, entry in declared_vendors.items()] if sound else []
     for function in pci.functions(runner, root, detailed=lambda one: False):
         vendor = registry.PCI_VENDORS.get(function.vendor)
-        if vendor and registry.VENDORS[vendor].owns(function):
+        known = [*own, registry.VENDORS[vendor]] if vendor else own
+        if any(one.owns(function) for one in known):
             cards.append({"pci_address": function.address, "slot": {}, "serial": None, "uuid": None})
     return {"devices": cards, "unanswered": []}
 

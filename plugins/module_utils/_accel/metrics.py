@@ -18,6 +18,8 @@ from .model import THROTTLES
 LABELS = ("slot", "serial", "uuid", "vendor", "model", "pci_address")
 # As the exit status of accelctl, so that one alert rule fits both.
 HEALTH = {"ok": 0, "warning": 1, "critical": 2, "unknown": 3}
+# Of cards that no label tells apart one series is shown: that of the worst, the last of these.
+_WORST = {"health": (0, 3, 1, 2), "up": (1, 0)}
 _REPAIR = {"ok": 0, "reset": 1, "replace": 2}
 
 
@@ -175,6 +177,12 @@ class _Page:
         self.family(f"accel_{name}", about, [({}, value)])
 
     def cards(self, name: str, about: str, rows: list) -> None:
+        if name in _WORST:
+            worst: dict[str, int] = {}
+            for labels, value in rows:
+                key = _braces(labels)
+                worst[key] = max(worst.get(key, value), value, key=_WORST[name].index)
+            rows = [(labels, worst[_braces(labels)]) for labels, _value in rows]
         self.family(f"accel_card_{name}", about, rows)
 
     def family(self, name: str, about: str, rows: list) -> None:

@@ -35,6 +35,7 @@ GATHER = ("processes", "links", "slots", "health", "kernel_log")
 
 # A device that is given to a guest belongs to the guest: the host's vendor tool cannot see it.
 _PASSED_THROUGH = ("vfio-pci", "pci-stub")
+_BADNESS = ("ok", "unknown", "warning", "critical")
 
 
 def observe(
@@ -159,11 +160,32 @@ def _known(
 def _ask(runner: Runner, vendor: Vendor, functions: list[pci.Function], timeout_seconds: float) -> Answer:
     """Return the vendor's answer; a vendor file that breaks on something new must not hide the others."""
     try:
-        return vendor.query(runner, functions, timeout_seconds)
+        answer = vendor.query(runner, functions, timeout_seconds)
+        _once(vendor, answer)
+        return answer
     except Exception as exc:
         message = f"{vendor.name}: {type(exc).__name__}: {exc}"
         tool = Tool(vendor.name, vendor.name, state=TOOL_UNREADABLE, excerpt=text.excerpt(message))
         return Answer(tools=[tool], errors=[message])
+
+
+def _once(vendor: Vendor, answer: Answer) -> None:
+    """Make one of devices with one address: they are no two cards, and which entry is right nobody knows."""
+    kept: dict[str, Device] = {}
+    for device in list(answer.devices):
+        place = device.pci_address
+        first = kept.setdefault(place, device) if place else device
+        if place is None or first is device:
+            continue
+        answer.devices = [one for one in answer.devices if one is not device]
+        answer.count = None if answer.count is None else answer.count - 1
+        answer.slot_labels.pop(place, None)
+        answer.errors.append(f"{vendor.name}: {place} is described twice")
+        first.serial = first.serial if first.serial == device.serial else None
+        first.uuid = first.uuid if first.uuid == device.uuid else None
+        worst = max((first.health, device.health), key=lambda health: _BADNESS.index(health.state))
+        bad = worst.state in ("warning", "critical")
+        first.health = worst if bad else Health("unknown", ["the tool describes this address twice"])
 
 
 def _ask_ports(runner: Runner, vendors: Mapping[str, Vendor], observation: Observation, timeout_seconds: float) -> None:

@@ -42,6 +42,10 @@ _UNSUPPORTED = {
     "18446744073709551615",
     "requested functionality has been deprecated",
 }
+# The largest number that a field can hold stands for none, with its unit behind it too; a memory may have 65535 MiB.
+_LARGEST = re.compile(
+    r"(?:65535(?:\.0+)?\s*(?:\u00b0?c|m?w|%|mhz|rpm)|(?:4294967295|18446744073709551615)(?:\.0+)?\s*[a-z/%]+)"
+)
 # One search instead of one a word: every field of every answer comes by here.
 _UNREADABLE = re.compile("unknown error|err!|gpu is lost|requires reset|reset required|insufficient permissions")
 _PLACEHOLDER = {"unknown", "redacted", "not specified", "default string", "to be filled by o.e.m.", "xxx"}
@@ -51,7 +55,15 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 # Digits of ASCII only, and no more of them than any tool prints: "\u00b2" is a digit to Python that int() refuses,
 # and a run of garbage would become infinity. A number that is none must not cost the host all its cards.
 _DIGITS = re.compile(r"[0-9]{1,25}")
-_NUMBER = re.compile(r"(?<![0-9])[-+]?[0-9]{1,25}(?![0-9])(?:\.[0-9]+)?")
+# What follows must not make another number of it: "1,234" is a thousand in one country and a little more than one in
+# another, as are "1.234,5" and "1'234"; "0x1f" and "1e3" are no decimals.
+_NUMBER = re.compile(
+    r"(?<![0-9])[-+]?[0-9]{1,25}(?![0-9])(?:\.[0-9]+)?(?![0-9])(?P<odd>[.,'\u2019][0-9]|[eE][-+]?[0-9]|)"
+)
+_HEX = re.compile(r"0[xX][0-9a-fA-F]")
+_UNIT = re.compile(r"[-+]?[0-9.]+\s*(\S.*)?")
+_WATTS = {"": 1.0, "w": 1.0, "watt": 1.0, "watts": 1.0, "mw": 0.001, "kw": 1000.0}
+_CELSIUS = {"": 1.0, "c": 1.0, "\u2103": 1.0, "celsius": 1.0, "celsius degree": 1.0, "deg c": 1.0, "mc": 0.001}
 _SIZE = re.compile(r"^\s*([0-9]{1,25}(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B\s*$", re.IGNORECASE)
 
 
@@ -63,7 +75,7 @@ def state_of(value: object) -> str:
 @lru_cache(maxsize=1024)  # the same few words stand in most fields of most cards
 def _state(word: str) -> str:
     word = word.strip().strip("[]").strip().lower()
-    if word in _UNSUPPORTED:
+    if word in _UNSUPPORTED or (word[0] in "641" and _LARGEST.fullmatch(word)):
         return UNSUPPORTED
     if _UNREADABLE.search(word):
         return UNREADABLE
@@ -89,10 +101,30 @@ def identifier(value: object) -> str | None:
 
 
 def number(value: object) -> float | None:
-    """Return the first number of a field ("16 GT/s", "97 %", "1x"), None when there is none."""
+    """Return the first number of a field ("16 GT/s", "97 %", "1x"), None when there is none, or one that is unclear."""
     word = clean(value)
     found = _NUMBER.search(word) if word else None
-    return float(found.group()) if found else None
+    if found is None or found["odd"] or _HEX.match(found.string, found.start()):
+        return None
+    return float(found.group())
+
+
+def watts(value: object) -> float | None:
+    """Return a power in watts ("95W", "91000 mW", "95"); None for one in any other unit."""
+    return _measure(value, _WATTS)
+
+
+def celsius(value: object) -> float | None:
+    """Return a temperature in degrees Celsius ("44.00 \u00b0C", "44C", "44"); None for one in any other unit."""
+    return _measure(value, _CELSIUS)
+
+
+def _measure(value: object, units: dict[str, float]) -> float | None:
+    found = number(value)
+    told = _UNIT.fullmatch(str(value).strip()) if found is not None else None
+    # A degree sign in another encoding arrives as characters that were replaced.
+    factor = units.get((told[1] or "").lower().strip("\u00b0\ufffd ")) if told else None
+    return None if found is None or factor is None else round(found * factor, 3)
 
 
 def integer(value: object) -> int | None:
@@ -105,6 +137,11 @@ def whole_number(value: object) -> int | None:
     """Return a field that is nothing but digits as int, None for any other."""
     word = "" if value is None else str(value).strip()
     return int(word) if _DIGITS.fullmatch(word) else None
+
+
+def counted(value: object) -> bool:
+    """Tell whether a counter holds a number, or says that there is none to tell; "12 errors" is neither."""
+    return whole_number(value) is not None or state_of(value) in (UNSUPPORTED, UNREADABLE)
 
 
 def size_bytes(value: object, unit: str | None = None) -> int | None:

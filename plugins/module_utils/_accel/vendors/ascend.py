@@ -58,8 +58,8 @@ _REASONS = ((r"not permitted|no permission", "no_permission"),)
 
 _HEADER = re.compile(r"npu-smi\s+(\S+)\s+Version:\s*(\S+)")
 _BORDER = re.compile(r"^\+[-=+]*\+$")
-# No more digits than a size has: a run of garbage would be tried from each of them.
-_USAGE = re.compile(r"(?<![0-9])([0-9]{1,12})\s*/\s*([0-9]{1,12})(?![0-9])")
+# No more digits than a size has: a run of garbage would be tried from each of them. "1,234" is none.
+_USAGE = re.compile(r"(?<![0-9.,'])([0-9]{1,12})\s*/\s*([0-9]{1,12})(?![0-9]|[.,'][0-9])")
 _MAP_COLUMNS = ("NPU ID", "Chip ID", "Chip Logic ID", "Chip Phy-ID", "Slot ID", "Chip Name")
 # Only OK passes; what is not known here is unknown.
 _HEALTH = {"ok": "ok", "warning": "warning", "alarm": "critical", "critical": "critical"}
@@ -118,11 +118,12 @@ def read_table(output: str) -> Table:
         code = error_code(output)
         known = _CODES.get(code) if code is not None else None
         return Table(known or TOOL_UNREADABLE, code)
-    table = Table(TOOL_OK, tool_version=header[1], driver_version=header[2])
+    versions = text.clean(header[1]), text.clean(header[2])
+    table = Table(TOOL_OK, None, *versions)
     try:
         _fill(table, lines)
     except ValueError:
-        return Table(TOOL_UNREADABLE, None, header[1], header[2])
+        return Table(TOOL_UNREADABLE, None, *versions)
     return table
 
 
@@ -155,6 +156,8 @@ def _fill(table: Table, lines: list[str]) -> None:
             table.processes.extend(_process(cells))
     if first is not None or part == "title":
         raise ValueError("a device has no second row")
+    if len({(chip.npu, chip.chip) for chip in table.chips}) < len(table.chips):
+        raise ValueError("a chip is listed twice")
 
 
 def _chip(upper: list[str], lower: list[str]) -> Chip:
@@ -169,6 +172,8 @@ def _chip(upper: list[str], lower: list[str]) -> Chip:
         raise ValueError(f"no chip: {lower}")
     # With one pair it is the device memory (310P); HBM, where there is any, is the second.
     memory, hbm = usage[0], usage[1] if len(usage) > 1 else (None, None)
+    if len(usage) != lower[2].count("/"):
+        memory = hbm = (None, None)  # which of the pairs is left, nobody can tell
     return Chip(
         npu=int(npu),
         chip=int(ids[0]),
@@ -323,8 +328,8 @@ def _device(
         module_id=head.npu,
         driver_version=text.clean(board.get("Software Version")) or table.driver_version,
         firmware_version=text.clean(board.get("Firmware Version")),
-        memory_bytes=sum(sizes) * 1024**2 or None,
-        link=Link(under_load=any(loads) if loads else None),
+        memory_bytes=sum(sizes) * 1024**2 if all(sizes) else None,
+        link=Link(under_load=any(loads) if any(loads) or len(loads) == len(rows) else None),
         logical=logical if len(rows) > 1 else [],
         health=_health(rows, board),
         readings=_readings(rows, loads),
@@ -338,7 +343,11 @@ def _device(
 
 
 def _readings(rows: list[Chip], loads: list[int]) -> Readings:
-    """Return what the table has: the hottest chip, the sums of power and memory. It tells no limits."""
+    """Return what the table has: the hottest chip, the sums of power and memory. It tells no limits.
+
+    Of a board with a chip whose temperature can't be read nobody knows how hot it is; so it is with the rest. Only
+    power is told by the first chip alone on some boards ("-" for the others).
+    """
     heat = [row.temp_c for row in rows if row.temp_c is not None]
     power = [row.power_w for row in rows if row.power_w is not None]
     used = [
@@ -346,10 +355,10 @@ def _readings(rows: list[Chip], loads: list[int]) -> Readings:
     ]
     told = [size for size in used if size is not None]
     return Readings(
-        temperature_c=float(max(heat)) if heat else None,
+        temperature_c=float(max(heat)) if len(heat) == len(rows) else None,
         power_watts=sum(power) if power else None,
-        utilization_percent=float(max(loads)) if loads else None,
-        memory_used_bytes=sum(told) * 1024**2 if told else None,
+        utilization_percent=float(max(loads)) if len(loads) == len(rows) else None,
+        memory_used_bytes=sum(told) * 1024**2 if len(told) == len(rows) else None,
     )
 
 

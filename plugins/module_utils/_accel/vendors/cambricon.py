@@ -59,7 +59,7 @@ def read_table(output: str) -> Reply:
     ended = bool(borders) and lines[-1] == borders[-1] and len(borders[-1]) == len(borders[0])
     if not ended or not any("Processes:" in line for line in lines):
         raise Unreadable("the table has no end")
-    reading = Reply(tool_version=title[1], driver_version=title[2])
+    reading = Reply(tool_version=text.clean(title[1]), driver_version=text.clean(title[2]))
     columns: list[str] = []
     first: list[str] | None = None  # upper row of a card whose lower row has not come yet
     part = ""
@@ -104,14 +104,17 @@ def _card(upper: list[str], lower: list[str], columns: list[str]) -> Device:
         driver_version = text.clean(upper[1].split()[-1].lstrip("v")) if upper[1].split() else None
     use, _blank, errors = upper[2].partition(" ")
     readings = Readings(
-        temperature_c=text.number(state["temperature"]),
-        power_watts=text.number(state["power"]),
-        power_limit_watts=text.number(state["limit"]),
+        temperature_c=text.celsius(state["temperature"]),
+        power_watts=text.watts(state["power"]),
+        power_limit_watts=text.watts(state["limit"]),
         utilization_percent=percent(use),
         memory_used_bytes=text.size_bytes(usage["used"]),
     )
     ecc = Ecc(uncorrected_volatile=text.whole_number(errors))
-    health = live_health(readings, ecc, sick_words([use, errors.strip(), *state.groups(), *usage.groups()]))
+    sick = sick_words([use, errors.strip(), *state.groups(), *usage.groups()])
+    if not errors.strip() or not text.counted(errors):
+        sick.append(f"Ecc-Error {errors.strip()}".strip())
+    health = live_health(readings, ecc, sick)
     # On ("Inited") is the one word of 4.20 for a card that works.
     if columns == _WITHOUT_BUS and not upper[1].startswith("On "):
         health = Health("critical", [f"not initialised: {text.excerpt(upper[1], limit=60)}"])

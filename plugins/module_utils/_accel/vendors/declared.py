@@ -24,6 +24,8 @@ from ..tools import Reply, add_driver, address_of, ask_once, json_documents, liv
 from .base import Answer, Unreadable, Vendor
 
 _SCALES = {"mC": 0.001, "mW": 0.001, "fraction": 100.0}
+_MEASURES = {"temperature": text.celsius, "power": text.watts}
+_OWN_UNIT = re.compile(r"[^\d\s.+-]")
 _PARTS = {"readings": Readings(), "ecc": Ecc(), "repair": Repair()}
 
 
@@ -105,14 +107,19 @@ class Declared(Vendor):
         if kind == "count":
             return text.whole_number(value)
         if kind == "size":
-            return text.size_bytes(value) if unit is None else text.size_bytes(value, unit) or text.size_bytes(value)
+            plain = None if unit is None else text.size_bytes(value, unit)
+            return text.size_bytes(value) if plain is None else plain
         number = text.number(value)
+        if kind in _MEASURES and _OWN_UNIT.search(str(value)):
+            return _MEASURES[kind](value)
         if number is not None and unit in _SCALES:
             number = round(number * _SCALES[unit], 3)
         return None if kind == "share" and number is not None and not 0 <= number <= 100 else number
 
     def _health(self, device: Device, row: Mapping[str, object]) -> Health:
         sick = [str(value).strip() for value in row.values() if text.state_of(value) == text.UNREADABLE]
+        counters = [name for name in self._declared["fields"] if name.startswith("uncorrected_")]
+        sick += [f"{name} {row[name]}" for name in counters if not text.counted(row.get(name))]
         health = live_health(device.readings, device.ecc, list(dict.fromkeys(sick)))
         if "health" not in self._declared["fields"]:
             return health

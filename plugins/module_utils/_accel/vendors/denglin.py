@@ -30,6 +30,7 @@ from ..tools import (
     generation_gts,
     live_health,
     nodes_below,
+    percent,
     sick_words,
     take_all,
 )
@@ -122,19 +123,16 @@ def _device(chip: Element, index: int) -> Device:
 
 
 def _readings(chip: Element) -> Readings:
-    def number(path: str) -> float | None:
-        return text.number(chip.findtext(path))
-
     words = {name: (chip.findtext(f"clocks_throttle_reasons/{name}") or "").strip().lower() for name in _THROTTLES}
     told = [name for name, word in words.items() if word in ("active", "not active")]
     active = [_THROTTLES[name] for name in told if words[name] == "active"]
     return Readings(
-        temperature_c=number("temperature/gpu_current_temp"),
-        temperature_limit_c=number("temperature/gpu_slowdown_temp"),
-        memory_temperature_c=number("temperature/memory_current_temp"),
-        power_watts=number("power_readings/power_draw"),
-        power_limit_watts=number("power_readings/power_limit"),
-        utilization_percent=number("utilization/gpu"),
+        temperature_c=text.celsius(chip.findtext("temperature/gpu_current_temp")),
+        temperature_limit_c=text.celsius(chip.findtext("temperature/gpu_slowdown_temp")),
+        memory_temperature_c=text.celsius(chip.findtext("temperature/memory_current_temp")),
+        power_watts=text.watts(chip.findtext("power_readings/power_draw")),
+        power_limit_watts=text.watts(chip.findtext("power_readings/power_limit")),
+        utilization_percent=percent(chip.findtext("utilization/gpu")),
         memory_used_bytes=text.size_bytes(chip.findtext("memory_usage/used")),
         throttles=list(dict.fromkeys(active)) if told else None,
     )
@@ -148,12 +146,22 @@ def _repair(chip: Element) -> Repair:
     pending = (chip.findtext("retired_pages/pending") or "").strip().lower()
     known = [count for count in counts if count is not None]
     state = {"yes": "reset", "no": "ok"}.get(pending, "unknown")
-    return Repair(state=state, retired_pages=sum(known) if known else None)
+    return Repair(state=state, retired_pages=sum(known) if len(known) == len(counts) else None)
 
 
 def _health(chip: Element, readings: Readings, ecc: Ecc, repair: Repair) -> Health:
     fields = [e.text for part in chip if part.tag not in ("processes", "accounting_processes") for e in part.iter()]
-    health = live_health(readings, ecc, sick_words(fields))
+    sick = sick_words(fields)
+    for path in ("ecc_errors/volatile/double_bit/total", "ecc_errors/aggregate/double_bit/total"):
+        if not text.counted(chip.findtext(path)):
+            sick.append(f"{path} {chip.findtext(path)}")
+    pending = chip.findtext("retired_pages/pending")
+    if repair.state == "unknown" and text.state_of(pending) not in (text.UNSUPPORTED, text.UNREADABLE):
+        sick.append(f"retired_pages/pending {pending}")
+    health = live_health(readings, ecc, sick)
+    if health.state == "ok" and chip.find("ecc_errors/volatile/double_bit/total") is None:
+        # Where a chip counts none, the tool says so (N/A).
+        health = Health("unknown", ["the tool tells nothing of memory errors"])
     reasons = [f"slowed down: {word}" for word in readings.throttles or () if word in _FAULTS]
     if repair.state == "reset":
         reasons.append("memory pages wait for a reset to be retired")

@@ -94,16 +94,23 @@ def _device(index: int, fields: dict[tuple[str, str], str]) -> Device:
     ids = [told("PCIe Info", name) or "" for name in ("Vendor ID", "Device ID")]
     use = percent(told("Device Usage Info", "GCU Usage"))
     readings = Readings(
-        temperature_c=text.number(told("Temperature Info", "GCU Temp")),
-        power_watts=text.number(told("Power Info", "Cur Power")),
-        power_limit_watts=text.number(told("Power Info", "Power Capa")),
+        temperature_c=text.celsius(told("Temperature Info", "GCU Temp")),
+        power_watts=text.watts(told("Power Info", "Cur Power")),
+        power_limit_watts=text.watts(told("Power Info", "Power Capa")),
         utilization_percent=use,
         memory_used_bytes=text.size_bytes(told("Device Mem Info", "Used Size", "Mem Usage")),
     )
     health = live_health(readings, Ecc(), sick_words(list(fields.values())))
-    word = text.clean(told("Device Info", "Health"))
-    if word and word.lower() not in _HEALTHY:
-        health = Health("critical", [f"the tool says of its health: {word}"])
+    # By its name alone: in a section that is called otherwise it is no better news.
+    words = [value for (_section, name), value in fields.items() if name == "Health"]
+    # Releases before 1.4, which tell none, have no such section.
+    if not words and health.state == "ok" and any(section == "Device Info" for section, _name in fields):
+        health = Health("unknown", ["the tool tells no health"])
+    for word in words:
+        if text.clean(word) is None and health.state == "ok":
+            health = Health("unknown", [f"the tool says of its health: {word or 'nothing'}"])
+        elif text.clean(word) is not None and word.lower() not in _HEALTHY:
+            health = Health("critical", [f"the tool says of its health: {word}"])
     return Device(
         index=index,
         vendor="enflame",
@@ -138,7 +145,7 @@ def read_table(output: str) -> Reply:
     head = tuple(" ".join(cell.split()) for cells in rows[:2] for cell in cells)
     if head != _COLUMNS:
         raise Unreadable(f"other columns than are known: {' | '.join(head)}")
-    reading = Reply(tool_version=title[1], driver_version=title[2])
+    reading = Reply(tool_version=text.clean(title[1]), driver_version=text.clean(title[2]))
     if len(rows) % 2:
         raise Unreadable("a device has no second row")
     for upper, lower in zip(rows[2::2], rows[3::2]):
@@ -153,9 +160,9 @@ def _row(upper: list[str], lower: list[str]) -> Device:
     if head is None or state is None or address is None:
         raise Unreadable(f"no device: {text.excerpt(' | '.join(upper), ' | '.join(lower), limit=300)}")
     readings = Readings(
-        temperature_c=text.number(state["temperature"]),
-        power_watts=text.number(state["power"]),
-        power_limit_watts=text.number(state["limit"]),
+        temperature_c=text.celsius(state["temperature"]),
+        power_watts=text.watts(state["power"]),
+        power_limit_watts=text.watts(state["limit"]),
         utilization_percent=percent(use),
     )
     return Device(

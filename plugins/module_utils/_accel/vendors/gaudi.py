@@ -79,6 +79,7 @@ _LOWER = re.compile(r"(?P<fan>\S+)\s+(?P<heat>\S+)\s+(?P<perf>\S+)\s+(?P<power>\
 _PROCESS = re.compile(r"(\d{1,9})\s+(\d{1,9})\s+\S+\s+(\S.*?)\s+(\d{1,9}\s*MiB)")
 # Mezzanine cards; those of the other names are PCIe cards, whose module number names no place.
 _MEZZANINE = re.compile(r"^HL-\d(?:05|25)")
+_UNCORRECTED = ("ecc.errors.uncorrected.volatile.total", "ecc.errors.uncorrected.aggregate.total")
 _THROTTLES = {"HW Slowdown": "hardware", "Thermal Slowdown": "thermal", "Power Slowdown": "power_brake"}
 
 
@@ -87,6 +88,8 @@ def parse_csv(output: str, fields: tuple[str, ...] = CSV_FIELDS) -> dict[str, di
 
     Cells carry units ("98304 MiB"). Nothing is quoted, so a row with more or fewer cells can't be read.
     """
+    if output.strip() and not output.endswith("\n"):
+        raise Unreadable("the last row has no end")
     cards: dict[str, dict[str, str]] = {}
     for line in output.splitlines():
         if not line.strip():
@@ -107,7 +110,8 @@ def parse_list(output: str) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
     """Return the fields of each card of ``-L`` by address, and those of its head; Unreadable without any card.
 
     Names repeat under different parents, so a field is named by its path ("PCI/AIP Link Info/Link Speed/Max"). A value
-    may stand on the line below its name. A last line without an end was cut off.
+    may stand on the line below its name. A last line without an end was cut off. Where the last card tells less than
+    the first, or not of replaced rows, so may its last section have been: half of its sensors is not what it has.
     """
     output = output[: output.rfind("\n") + 1]
     cards: dict[str, dict[str, str]] = {}
@@ -133,6 +137,12 @@ def parse_list(output: str) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
             fields.setdefault("/".join([*path, key] if key else path), value)
     if not cards:
         raise Unreadable("no card in the answer")
+    first, last = next(iter(cards.values())), fields or {}
+    if set(first) - set(last) or "Replaced Rows/Pending" not in last:
+        # "Power Readings (54V PSU)" and "(12V PSU)" are one section.
+        ended = list(last)[-1].partition("/")
+        for name in [name for name in last if ended[1] and name.startswith(ended[0].partition(" (")[0])]:
+            del last[name]
     return cards, dict(_LIST_HEAD.findall(output))
 
 
@@ -179,10 +189,10 @@ def device(row: dict[str, str], listed: dict[str, str], place: str | None, drive
         ecc=ecc,
         repair=repair,
         readings=Readings(
-            temperature_c=_first(text.number(row.get("temperature.aip")), _hottest(listed, "On Chip")),
+            temperature_c=_first(text.celsius(row.get("temperature.aip")), _hottest(listed, "On Chip")),
             memory_temperature_c=_hottest(listed, "HBM"),
-            power_watts=_first(text.number(row.get("power.draw")), _power(listed, "Power Draw")),
-            power_limit_watts=_first(text.number(row.get("power.max")), _power(listed, "Power Limit")),
+            power_watts=_first(text.watts(row.get("power.draw")), _power(listed, "Power Draw")),
+            power_limit_watts=_first(text.watts(row.get("power.max")), _power(listed, "Power Limit")),
             utilization_percent=busy,
             memory_used_bytes=text.size_bytes(told("memory.used", "Memory Usage/Used")),
             throttles=throttles,
@@ -196,15 +206,16 @@ def _first(*values: float | None) -> float | None:
 
 
 def _hottest(listed: dict[str, str], sensor: str) -> float | None:
-    """Return the highest of a kind of sensors ("[ 5] HBM 0 Temp")."""
-    pattern = re.compile(r"Temperature/\[ *\d+\] " + sensor)
-    heats = (text.number(value) for name, value in listed.items() if pattern.match(name))
-    return max((heat for heat in heats if heat is not None), default=None)
+    """Return the highest of a kind of sensors ("[ 5] HBM 0 Temp"), None where one that is there can't be read."""
+    pattern = re.compile(r"Temperature/\[[^\]]*\] " + sensor)
+    told = [value for name, value in listed.items() if pattern.match(name) and text.state_of(value) != text.UNSUPPORTED]
+    heats = [heat for heat in map(text.celsius, told) if heat is not None]
+    return max(heats, default=None) if len(heats) == len(told) else None
 
 
 def _power(listed: dict[str, str], name: str) -> float | None:
     """Return the sum over the supplies of 54 V and 12 V, None unless each of them tells a number."""
-    watts = [text.number(value) for path, value in listed.items() if re.match(rf"Power Readings.*/{name}$", path)]
+    watts = [text.watts(value) for path, value in listed.items() if re.match(rf"Power Readings.*/{name}$", path)]
     told = [one for one in watts if one is not None]
     return sum(told) if told and len(told) == len(watts) else None
 
@@ -220,23 +231,31 @@ def _repair(listed: dict[str, str]) -> Repair:
     counts = [text.whole_number(listed.get(f"Replaced Rows/{kind} Bit ECC")) for kind in ("Single", "Double")]
     known = [count for count in counts if count is not None]
     pending = listed.get("Replaced Rows/Pending", "").lower()
-    return Repair({"no": "ok", "yes": "reset"}.get(pending, "unknown"), sum(known) if known else None)
+    rows_replaced = sum(known) if len(known) == len(counts) else None
+    return Repair({"no": "ok", "yes": "reset"}.get(pending, "unknown"), rows_replaced)
 
 
 def _health(
     fields: dict[str, str], module: str | None, ecc: Ecc, repair: Repair, throttles: list[str] | None
 ) -> Health:
-    """Return the health that the answer proves: a module that is operational, or a count of errors that is 0."""
+    """Return the health that the answer proves: a count of errors that is 0, or a module that is operational.
+
+    The latter stands before the bad news of the listing, so it proves something where the end of the listing is there.
+    """
     found = sick(fields.items())
     state = text.clean(module)
     if state and state.lower() != "operational":
         found.append(("critical", f"the module is {state}"))
+    elif module is not None and state is None:
+        found.append(("unknown", f"the tool says of the module: {module or 'nothing'}"))
+    unclear = [name for name in _UNCORRECTED if not text.counted(fields.get(name))]
+    found += [("unknown", f"{name} is no number: {fields[name]}") for name in unclear]
     if ecc.uncorrected_volatile:
         found.append(("critical", f"{ecc.uncorrected_volatile} uncorrected memory errors since the driver was loaded"))
     if repair.state == "reset":
         found.append(("warning", "rows of the memory are replaced at the next reset"))
     found += [("warning", f"throttled: {word}") for word in throttles or ()]
-    return worst(found, (state is not None) + (ecc.uncorrected_volatile is not None))
+    return worst(found, (state is not None and repair.state != "unknown") + (ecc.uncorrected_volatile is not None))
 
 
 def parse_table(output: str) -> Reply:
@@ -244,7 +263,7 @@ def parse_table(output: str) -> Reply:
 
     The last column of the upper row counts ECC errors up to 1.20; as "Uncor-Events" (1.21) it counts more than those.
     """
-    head = dict(_TABLE_HEAD.findall(output))
+    head = {name: text.clean(word) for name, word in _TABLE_HEAD.findall(output)}
     table = rows(output)
     titles = next((cells for cells in table if len(cells) == 3 and cells[0].startswith("AIP ")), None)
     if titles is None or not head or not titles[1].startswith("Bus-Id") or not titles[2].startswith("Volatile Unco"):
@@ -273,7 +292,7 @@ def parse_table(output: str) -> Reply:
     return Reply(devices, tool_version=head.get("HL-SMI Version"), driver_version=head.get("Driver Version"))
 
 
-def _from_rows(upper: list[str], lower: list[str], head: dict[str, str], counts_ecc: bool) -> Device:
+def _from_rows(upper: list[str], lower: list[str], head: dict[str, str | None], counts_ecc: bool) -> Device:
     first, second = _UPPER.fullmatch(upper[0]), _LOWER.fullmatch(lower[0])
     place = address_of((upper[1].split() or [""])[0])
     used, slash, total = lower[1].partition("/")
@@ -298,13 +317,13 @@ def _from_rows(upper: list[str], lower: list[str], head: dict[str, str], counts_
         health=worst(found, int(events is not None)),
         ecc=Ecc(uncorrected_volatile=events if counts_ecc else None),
         readings=Readings(
-            temperature_c=text.number(second["heat"]),
-            power_watts=text.number(second["power"]),
-            power_limit_watts=text.number(second["limit"]),
+            temperature_c=text.celsius(second["heat"]),
+            power_watts=text.watts(second["power"]),
+            power_limit_watts=text.watts(second["limit"]),
             utilization_percent=busy,
             memory_used_bytes=text.size_bytes(used),
         ),
-        source=f"hl-smi {head.get('HL-SMI Version', '')}".strip(),
+        source=f"hl-smi {head.get('HL-SMI Version') or ''}".strip(),
     )
 
 

@@ -80,6 +80,8 @@ def parse(output: str) -> Reply:
     if re.search(r"^device,", output, re.MULTILINE):
         _read_csv(output, cards)
     elif lines:
+        if not output.endswith("\n"):
+            raise Unreadable("the last line has no end")
         for number, key, value in lines:
             cards.setdefault(int(number), {})[key.strip().lower()] = value.strip()
     else:
@@ -103,6 +105,8 @@ def parse(output: str) -> Reply:
 
 def _read_csv(output: str, cards: dict[int, dict[str, str]]) -> None:
     """Read the rows below a head that begins with "device"; there may be several, and empty lines before them."""
+    if not output.endswith("\n"):
+        raise Unreadable("the last row has no end")
     head: list[str] = []
     for row in csv_rows(line for line in output.splitlines() if line.strip()):
         if row[0] == "device":
@@ -128,9 +132,9 @@ def _device(index: int, card: dict[str, str], driver: str | None) -> Device:
     device_id = re.fullmatch(r"(?:0x)?([0-9a-f]{4})", (told("device id", "gpu id") or "").lower())
     heat = told("temperature (sensor junction) (c)", "temperature (sensor edge) (c)", "temperature (sensor core) (c)")
     readings = Readings(
-        temperature_c=text.number(heat),
-        memory_temperature_c=text.number(told("temperature (sensor mem) (c)")),
-        power_watts=text.number(told("average graphics package power (w)")),
+        temperature_c=text.celsius(heat),
+        memory_temperature_c=text.celsius(told("temperature (sensor mem) (c)")),
+        power_watts=text.watts(told("average graphics package power (w)")),
         utilization_percent=busy,
         memory_used_bytes=used,
     )
@@ -186,9 +190,9 @@ def parse_table(output: str) -> Reply:
 def _from_row(number: int, row: dict[str, str]) -> Device:
     busy = text.number(next((row[f"{head}%"] for head in _HEADS if f"{head}%" in row), None))
     readings = Readings(
-        temperature_c=text.number(row.get("temp")),
-        power_watts=text.number(row.get("avgpwr")),
-        power_limit_watts=text.number(row.get("pwrcap")),
+        temperature_c=text.celsius(row.get("temp")),
+        power_watts=text.watts(row.get("avgpwr")),
+        power_limit_watts=text.watts(row.get("pwrcap")),
         utilization_percent=busy,
     )
     live = (readings.temperature_c, readings.power_watts, busy)

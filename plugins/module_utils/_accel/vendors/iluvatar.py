@@ -95,11 +95,11 @@ def _device(gpu: Element, index: int, driver: str | None) -> Device:
             uncorrected_volatile=text.whole_number(told("ecc_errors/double_bit")),
         ),
         readings=Readings(
-            temperature_c=text.number(told("temperature/gpu_temp")),
-            temperature_limit_c=text.number(told("temperature/gpu_temp_slow_threshold")),
-            memory_temperature_c=text.number(told("temperature/memory_temp")),
-            power_watts=text.number(told("power_readings/gpu_power_draw")),
-            power_limit_watts=text.number(told("power_readings/current_gpu_power_limit")),
+            temperature_c=text.celsius(told("temperature/gpu_temp")),
+            temperature_limit_c=text.celsius(told("temperature/gpu_temp_slow_threshold")),
+            memory_temperature_c=text.celsius(told("temperature/memory_temp")),
+            power_watts=text.watts(told("power_readings/gpu_power_draw")),
+            power_limit_watts=text.watts(told("power_readings/current_gpu_power_limit")),
             utilization_percent=busy,
             memory_used_bytes=text.size_bytes(told("memory_usage/used")),
         ),
@@ -134,6 +134,7 @@ def parse_table(output: str) -> Reply:
     header = next((found for cells in table for found in [_HEADER.search(cells[0])] if found), None)
     if header is None:
         raise Unreadable("no header of ixsmi in the answer")
+    version, driver = (text.clean(word) for word in header.groups())
     devices: list[Device] = []
     upper: list[str] | None = None
     ended = False
@@ -146,14 +147,14 @@ def parse_table(output: str) -> Reply:
         if upper is None:
             upper = cells
         else:
-            devices.append(_from_rows(upper, cells, header[1], header[2]))
+            devices.append(_from_rows(upper, cells, version, driver))
             upper = None
     if upper is not None or not ended:
         raise Unreadable("the table has no end")
-    return Reply(devices, tool_version=header[1], driver_version=header[2])
+    return Reply(devices, tool_version=version, driver_version=driver)
 
 
-def _from_rows(upper: list[str], lower: list[str], version: str, driver: str) -> Device:
+def _from_rows(upper: list[str], lower: list[str], version: str | None, driver: str | None) -> Device:
     """Return the device of ``0 Name | address | clocks`` and ``Fan Temp Perf Pwr | used / total | util mode``."""
     number, _blank, name = upper[0].partition(" ")
     index, place = text.whole_number(number), address_of(upper[1])
@@ -172,11 +173,11 @@ def _from_rows(upper: list[str], lower: list[str], version: str, driver: str) ->
         link=Link(under_load=None if busy is None else busy > 0),
         # The power of the table is that of the board, printed once for its chips.
         readings=Readings(
-            temperature_c=text.number(values[2]),
+            temperature_c=text.celsius(values[2]),
             utilization_percent=busy,
             memory_used_bytes=text.size_bytes(used),
         ),
-        source=f"ixsmi {version}",
+        source=f"ixsmi {version or ''}".strip(),
     )
 
 

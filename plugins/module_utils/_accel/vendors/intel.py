@@ -121,9 +121,17 @@ def _document(output: str) -> dict:
     return document
 
 
+def _words_around(output: str) -> str:
+    """Return what stands around the JSON of an answer, nothing where there is no JSON."""
+    try:
+        return json_documents(output)[1]
+    except Unreadable:
+        return ""
+
+
 def parse_csv(output: str) -> list[dict]:
     """Return the entries of ``discovery --dump`` by the names of its columns; Unreadable for a row that is none."""
-    lines = [line for line in output.splitlines() if line.strip()]
+    lines = _whole_lines(output)
     begin = next((n for n, line in enumerate(lines) if line.startswith("Device ID,")), None)
     if begin is None:
         raise Unreadable("no head of a list in the answer")
@@ -134,6 +142,13 @@ def parse_csv(output: str) -> list[dict]:
             raise Unreadable(f"not a row of {len(head)} values: {text.excerpt(','.join(row), limit=200)}")
         cards.append({_LABELS.get(name.strip(), name.strip()): value for name, value in zip(head, row)})
     return cards
+
+
+def _whole_lines(output: str) -> list[str]:
+    """Return the lines that hold anything; Unreadable where the last has no end: its last value may be cut off."""
+    if output.strip() and not output.endswith("\n"):
+        raise Unreadable("the last row has no end")
+    return [line for line in output.splitlines() if line.strip()]
 
 
 def parse_table(output: str) -> dict:
@@ -153,7 +168,7 @@ def parse_table(output: str) -> dict:
 
 def parse_dump(output: str) -> dict[int, Readings]:
     """Return what ``dump`` measured by the number of the device, by the names of the columns."""
-    lines = [line for line in output.splitlines() if line.strip()]
+    lines = _whole_lines(output)
     begin = next((n for n, line in enumerate(lines) if line.startswith("Timestamp,")), None)
     if begin is None:
         raise Unreadable("no head of a dump in the answer")
@@ -215,13 +230,16 @@ def _health(card: dict, health: dict | None) -> Health:
     """Return the worst component that the tool names; only components that it calls ok prove anything."""
     found = sick(card.items())
     proofs = 0
-    for name in _COMPONENTS:
+    # All that have a state: a release may know of more than these.
+    for name in dict.fromkeys([*_COMPONENTS, *(health or {})]):
         state = str(entry(health, name, "status") or "").strip().lower()
         if state == "ok":
-            proofs += 1
-        elif state in ("warning", "critical"):
+            proofs += name in _COMPONENTS
+        elif text.state_of(state) in (text.VALUE, text.UNREADABLE):
             said = text.clean(entry(health, name, "description")) or state
-            found.append((state, f"{name.replace('_', ' ')}: {said}"))
+            known = state in ("warning", "critical") or text.state_of(state) == text.UNREADABLE
+            worse = ("critical" if state == "critical" else "warning") if known else "unknown"
+            found.append((worse, f"{name.replace('_', ' ')}: {said}"))
     status = text.clean(entry(card, "gfx_firmware_status")) or ""
     if "bad state" in status.lower():
         found.append(("critical", f"firmware: {status}"))
@@ -301,7 +319,7 @@ class _Query:
         tool.rc = listed.rc
         ours = bool(_ITS_OWN_VERSION.search(version.stdout))
         found = _CLI_VERSION.search(version.stdout) if ours else None
-        tool.version = found[1] if found else None
+        tool.version = text.clean(found[1]) if found else None
         cards = self._list(listed)
         if cards is None and not ours and not version.hung:
             not_ours(tool, answer, self.functions)
@@ -350,8 +368,10 @@ class _Query:
                 answer.errors.append(f"{command_of(dumped)}: {said}")
                 return None
         tool.state = TOOL_OK
-        if listed.stderr.strip():
-            tool.excerpt = text.excerpt(tool.excerpt, listed.stderr)
+        around = text.excerpt(_words_around(listed.stdout), listed.stderr)
+        if around:
+            tool.excerpt = text.excerpt(tool.excerpt, around)
+            answer.errors.append(f"{command_of(listed)}: {around}")
         # A card that serves guests shows their functions too; they are no cards.
         return [card for card in cards if str(entry(card, "device_function_type") or "physical").lower() == "physical"]
 

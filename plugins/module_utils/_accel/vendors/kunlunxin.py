@@ -75,7 +75,7 @@ def read_lines(output: str) -> Reply:
             reading.notes.append(f"not the columns that are known: {text.excerpt(line, limit=200)}")
             continue
         readings = Readings(
-            temperature_c=text.number(row["temperature"]),
+            temperature_c=text.celsius(row["temperature"]),
             memory_used_bytes=text.size_bytes(row["used"], "MiB"),
         )
         reading.devices.append(
@@ -97,7 +97,7 @@ def read_lines(output: str) -> Reply:
 def read_old_table(output: str) -> Reply:
     """Return the devices of the table of ``xpu_smi``; Unreadable when it is cut off or lacks a column."""
     versions = dict(re.findall(r"^(Runtime|Driver) Version:\s*(\S+)", output, re.MULTILINE))
-    reading = Reply(tool_version=versions.get("Runtime"), driver_version=versions.get("Driver"))
+    reading = Reply(tool_version=text.clean(versions.get("Runtime")), driver_version=text.clean(versions.get("Driver")))
     part, columns, rules = "", [""], 0
     parts: dict[str, int] = {}
     for line in output.splitlines():
@@ -181,13 +181,16 @@ def _row(first: list[str], second: list[str]) -> Device:
         raise Unreadable(f"no device: {text.excerpt(' | '.join(first), ' | '.join(second), limit=300)}")
     use = percent(second[2].split()[0] if second[2].split() else None)
     readings = Readings(
-        temperature_c=text.number(state["temperature"]),
-        power_watts=text.number(state["power"]),
-        power_limit_watts=text.number(state["limit"]),
+        temperature_c=text.celsius(state["temperature"]),
+        power_watts=text.watts(state["power"]),
+        power_limit_watts=text.watts(state["limit"]),
         utilization_percent=use,
         memory_used_bytes=text.size_bytes(used),
     )
     ecc = Ecc(uncorrected_volatile=text.whole_number(first[2]))
+    sick = sick_words([first[2], *state.groups(), *second[1:]])
+    if not first[2] or not text.counted(first[2]):
+        sick.append(f"{_HEAD[2]} {first[2]}".strip())
     return Device(
         index=int(named["index"]),
         vendor="kunlunxin",
@@ -195,7 +198,7 @@ def _row(first: list[str], second: list[str]) -> Device:
         pci_address=address,
         memory_bytes=text.size_bytes(total),
         link=Link(under_load=None if use is None else use > 0),
-        health=live_health(readings, ecc, sick_words([first[2], *state.groups(), *second[1:]])),
+        health=live_health(readings, ecc, sick),
         ecc=ecc,
         readings=readings,
     )

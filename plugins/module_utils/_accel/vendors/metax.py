@@ -67,7 +67,7 @@ def parse_table(output: str) -> Reply:
     if header is None or not titles:
         raise Unreadable("no table of MetaX in the answer")
     bios = _BIOS.search(output)
-    firmware = bios[1] if bios else None
+    firmware = text.clean(bios[1]) if bios else None
     if re.match(r"GPU\s+NAME\s+Persistence-M Bus-id GPU-Util", titles[0]):
         width, read = 3, _old_device
     elif re.match(r"Board\s+Name GPU\s+Persist-M Bus-id GPU-Util", titles[0]):
@@ -93,14 +93,15 @@ def parse_table(output: str) -> Reply:
             upper = cells
         else:
             device = read(upper, cells)
-            device.driver_version, device.firmware_version = header["driver"], firmware
-            device.source = f"{header['tool'].lower()} {header['version']}"
+            device.driver_version, device.firmware_version = text.clean(header["driver"]), firmware
+            device.source = f"{header['tool'].lower()} {text.clean(header['version']) or ''}".strip()
             devices.append(device)
             upper = None
     if upper is not None or not ended:
         raise Unreadable("the table has no end")
     attached = _ATTACHED.search(output)
-    return Reply(devices, int(attached[1]) if attached else None, header["version"], header["driver"])
+    versions = text.clean(header["version"]), text.clean(header["driver"])
+    return Reply(devices, int(attached[1]) if attached else None, *versions)
 
 
 def _old_device(upper: list[str], lower: list[str]) -> Device:
@@ -155,9 +156,9 @@ def _device(number: str, name: str, cells: tuple[str, ...], heat: str, power: st
         link=Link(under_load=None if busy is None else busy > 0),
         health=worst(found, int(usable)),
         readings=Readings(
-            temperature_c=text.number(heat),
-            power_watts=text.number(power),
-            power_limit_watts=text.number(limit),
+            temperature_c=text.celsius(heat),
+            power_watts=text.watts(power),
+            power_limit_watts=text.watts(limit),
             utilization_percent=busy,
             memory_used_bytes=sizes[0],
         ),
@@ -184,8 +185,10 @@ def parse_listing(output: str) -> Reply:
     attached = _ATTACHED.search(output)
     if not blocks and (attached is None or int(attached[1])):
         raise Unreadable("no card in the answer")
-    devices = [_listed(block, fields, f"{header['tool']} {header['version']}") for block, fields in blocks]
-    return Reply(devices, int(attached[1]) if attached else None, header["version"])
+    version = text.clean(header["version"])
+    source = f"{header['tool']} {version or ''}".strip()
+    devices = [_listed(block, fields, source) for block, fields in blocks]
+    return Reply(devices, int(attached[1]) if attached else None, version)
 
 
 def _listed(block: re.Match, fields: dict[str, str], source: str) -> Device:
@@ -195,7 +198,7 @@ def _listed(block: re.Match, fields: dict[str, str], source: str) -> Device:
     heat = next((value for name, value in fields.items() if name.startswith("hotspot")), None)
     busy = text.number(fields.get("GPU"))
     readings = Readings(
-        temperature_c=text.number(heat),
+        temperature_c=text.celsius(heat),
         utilization_percent=busy,
         memory_used_bytes=text.size_bytes(fields.get("vram used")),
     )
@@ -203,7 +206,7 @@ def _listed(block: re.Match, fields: dict[str, str], source: str) -> Device:
         index=int(block["index"]),
         vendor="metax",
         # The listing writes MXN260 for what the table calls MetaX N260.
-        model=re.sub(r"^MX(?=[A-Z]\d)", "MetaX ", block["name"]),
+        model=text.clean(re.sub(r"^MX(?=[A-Z]\d)", "MetaX ", block["name"])),
         pci_address=where,
         memory_bytes=text.size_bytes(fields.get("vram total")),
         link=Link(under_load=None if busy is None else busy > 0),

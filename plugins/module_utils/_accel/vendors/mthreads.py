@@ -80,9 +80,9 @@ def _device(card: dict, driver: str | None) -> Device:
     vendor, chip = (_id(told("PCI", f"{part} ID")) for part in ("Vendor", "Device"))
     busy = text.number(told("Utilization", "Gpu"))
     readings = Readings(
-        temperature_c=text.number(told("Temperature", "GPU Current Temp")),
-        power_watts=text.number(told("Power Readings", "Power Draw")),
-        power_limit_watts=text.number(told("Power Readings", "Current Power Limit")),
+        temperature_c=text.celsius(told("Temperature", "GPU Current Temp")),
+        power_watts=text.watts(told("Power Readings", "Power Draw")),
+        power_limit_watts=text.watts(told("Power Readings", "Current Power Limit")),
         utilization_percent=busy,
         memory_used_bytes=text.size_bytes(told("FB Memory Usage", "Used")),
     )
@@ -140,6 +140,7 @@ def parse_table(output: str) -> Reply:
     header = _HEADER.search(output)
     if header is None:
         raise Unreadable("no header of mthreads-gmi in the answer")
+    version, driver = (text.clean(word) for word in header.groups())
     devices: list[Device] = []
     lines: list[list[str]] = []
     part = "title"
@@ -157,14 +158,14 @@ def parse_table(output: str) -> Reply:
         elif part == "devices" and words.strip("-"):
             lines.append([cell.strip() for cell in line.split("|")])
             if len(lines) == 3:
-                devices.append(_from_lines(lines, header[1], header[2]))
+                devices.append(_from_lines(lines, version, driver))
                 lines = []
     if lines or part != "processes":
         raise Unreadable("the table has no end")
-    return Reply(devices, tool_version=header[1], driver_version=header[2])
+    return Reply(devices, tool_version=version, driver_version=driver)
 
 
-def _from_lines(lines: list[list[str]], version: str, driver: str) -> Device:
+def _from_lines(lines: list[list[str]], version: str | None, driver: str | None) -> Device:
     number, _blank, name = lines[0][0].partition(" ")
     index = text.whole_number(number)
     place = address_of(lines[0][1]) if len(lines[0]) > 1 else None
@@ -174,7 +175,7 @@ def _from_lines(lines: list[list[str]], version: str, driver: str) -> Device:
     busy = text.number(load[1]) if load else None
     heat = (lines[1][2].split() or [""])[0]
     readings = Readings(
-        temperature_c=text.number(heat),
+        temperature_c=text.celsius(heat),
         utilization_percent=busy,
         memory_used_bytes=text.size_bytes(load[2]) if load else None,
     )
@@ -192,7 +193,7 @@ def _from_lines(lines: list[list[str]], version: str, driver: str) -> Device:
         ),
         health=_health([("memory", lines[0][2]), ("temperature", lines[1][2]), ("ecc", lines[2][1])], readings),
         readings=readings,
-        source=f"mthreads-gmi {version}",
+        source=f"mthreads-gmi {version or ''}".strip(),
     )
 
 

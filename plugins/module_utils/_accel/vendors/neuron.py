@@ -135,11 +135,14 @@ def add_tree(runner, device: Device) -> None:
     home = f"{_TREE}/neuron{device.index}"
     device.serial = text.identifier(runner.read(f"{home}/info/serial_number"))
     device.model = text.clean(runner.read(f"{home}/info/architecture/device_name"))
-    errors = {name: text.whole_number(runner.read(f"{home}/stats/hardware/{name}")) for name in _ERRORS}
+    files = {name: f"{home}/stats/hardware/{name}" for name in _ERRORS}
+    errors = {name: text.whole_number(runner.read(path)) for name, path in files.items()}
     device.ecc = Ecc(uncorrected_volatile=errors["mem_ecc_uncorrected"])
     raised = [f"{count} {name}" for name, count in errors.items() if count]
     if raised:
         device.health = Health("critical", [f"errors since the driver was loaded: {', '.join(raised)}"])
+    elif unread := [name for name, count in errors.items() if count is None and runner.glob(files[name])]:
+        device.health = Health("unknown", [f"can't be read: {', '.join(unread)}"])
     elif any(count is not None for count in errors.values()):
         device.health = Health("ok")
     else:

@@ -347,9 +347,10 @@ _SRAM_UNCORRECTED_AGGREGATE = _counts_of("aggregate", _SRAM_UNCORRECTED)
 
 
 def _sum(gpu: Fields, paths: tuple[str, ...]) -> int | None:
-    """Return the sum of the counters that are told, None when none is."""
-    told = [count for count in (text.whole_number(gpu.findtext(path)) for path in paths) if count is not None]
-    return sum(told) if told else None
+    """Return the sum of the counters that the product has, None when it has none, or one that can't be read."""
+    words = [word for word in (gpu.findtext(path) for path in paths) if text.state_of(word) != text.UNSUPPORTED]
+    counts = [count for count in map(text.whole_number, words) if count is not None]
+    return sum(counts) if counts and len(counts) == len(words) else None
 
 
 def _ecc(gpu: Fields) -> Ecc:

@@ -23,7 +23,7 @@ import re
 
 from .. import pci, text
 from ..model import Device, Health, Readings
-from ..tools import Reply, add_driver, address_of, ask_once, json_documents, nodes_below, take_all
+from ..tools import Reply, add_driver, address_of, ask_once, json_documents, nodes_below, sick_words, take_all
 from .base import Answer, Unreadable, Vendor
 
 _REASONS = (
@@ -46,7 +46,7 @@ def read_snapshot(output: str) -> Reply:
     reading = Reply(
         around=around,
         tool_version=told(snapshot, "host_sw_vers", "tt_smi"),
-        driver_version=kernel[1] if kernel else None,
+        driver_version=text.clean(kernel[1]) if kernel else None,
     )
     guests: list[tuple[int, dict]] = []
     for index, entry in enumerate(snapshot["device_info"]):
@@ -75,13 +75,13 @@ def told(entry: object, *path: str) -> str | None:
 def _device(entry: dict, index: int, address: str) -> Device:
     # One generation names the temperature of slowing down thm_limit and that of switching off therm_trip_l1_limit, the
     # other the reverse; it slows down at the lower one.
-    limits = [text.number(told(entry, "limits", name)) for name in ("thm_limit", "therm_trip_l1_limit")]
+    limits = [text.celsius(told(entry, "limits", name)) for name in ("thm_limit", "therm_trip_l1_limit")]
     known = [limit for limit in limits if limit]
     readings = Readings(
-        temperature_c=text.number(told(entry, "telemetry", "asic_temperature")),
+        temperature_c=text.celsius(told(entry, "telemetry", "asic_temperature")),
         temperature_limit_c=min(known) if len(known) == len(limits) else None,
-        power_watts=text.number(told(entry, "telemetry", "power")),
-        power_limit_watts=text.number(told(entry, "limits", "tdp_limit")),
+        power_watts=text.watts(told(entry, "telemetry", "power")),
+        power_limit_watts=text.watts(told(entry, "limits", "tdp_limit")),
     )
     return Device(
         index=index,
@@ -107,8 +107,14 @@ def _chip_number(entry: dict) -> str | None:
 def _health(entry: dict, readings: Readings) -> Health:
     """Return what the memory says of itself (``dram_status``), else what live values prove."""
     status = entry["board_info"].get("dram_status")
-    if status is False:
+    if status is False or str(status).lower() == "false":
         return Health("critical", ["dram_status is false: the memory did not train"])
+    parts = [entry.get(part) for part in ("board_info", "telemetry", "limits", "firmwares")]
+    sick = sick_words([one for part in parts if isinstance(part, dict) for one in part.values()])
+    if sick:
+        return Health("warning", [f"can't be read: {', '.join(sick)}"])
+    if status not in (None, True):
+        return Health("unknown", [f"dram_status is {text.excerpt(str(status), limit=60)}"])
     if status is True or readings.temperature_c is not None or readings.power_watts is not None:
         return Health("ok")
     return Health("unknown", ["no live values in the snapshot"])
@@ -126,7 +132,7 @@ def _add_guest(reading: Reply, index: int, entry: dict) -> None:
         host.logical.append({"kind": "chip", "index": host.index, "uuid": host.uuid, "profile": host.model})
     profile = told(entry, "board_info", "board_type")
     host.logical.append({"kind": "chip", "index": index, "uuid": _chip_number(entry), "profile": profile})
-    health = _health(entry, Readings(temperature_c=text.number(told(entry, "telemetry", "asic_temperature"))))
+    health = _health(entry, Readings(temperature_c=text.celsius(told(entry, "telemetry", "asic_temperature"))))
     if health.state == "critical" or (health.state == "unknown" and host.health.state == "ok"):
         host.health = Health(health.state, [f"chip {index}: {reason}" for reason in health.reasons])
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import compileall
+import io
 import json
 import os
 import shutil
@@ -479,3 +480,19 @@ def test_a_read_that_hangs_ends_health_at_its_limit(program, tmp_path):
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 3
     assert done.stdout == "UNKNOWN accelctl health: no answer within 0.1 s\n"
+
+
+@pytest.mark.parametrize("command", ["health", "check", "devices"])
+def test_a_terminal_that_has_not_all_letters_changes_no_exit_status(tmp_path, monkeypatch, command) -> None:
+    """slurmd starts programs with the locale of the system, which need not know Chinese."""
+    path = node_file(tmp_path)
+    words = [command, "--language", "zh", "--node-file", path]
+    told = []
+    for encoding in ("utf-8", "ascii"):
+        out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", out)
+        status = cli.main(words, runner("0000:18:00.0"))
+        out.flush()
+        told.append((status, out.buffer.getvalue().count(b"\n")))
+    assert told[0] == told[1]
+    assert told[0][1] >= 1

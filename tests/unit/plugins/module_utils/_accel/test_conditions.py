@@ -132,6 +132,12 @@ def test_errors_up_to_the_limit_replace_nothing(count):
 # ---------------------------------------------------------------------------------------------- heat and clocks
 
 
+@pytest.mark.parametrize("limit", [0.0, -273.0])
+def test_a_limit_that_is_none_makes_no_card_hot(limit):
+    """A threshold that was never set is printed as 0 by some tools."""
+    assert bad(altered("readings.temperature_limit_c", limit)) == {"device.temperature": ("unknown", "unknown", None)}
+
+
 def test_heat_is_said_once():
     observation = altered("readings.temperature_c", 88.0)
     observation["devices"][6]["readings"]["throttles"] = ["thermal"]

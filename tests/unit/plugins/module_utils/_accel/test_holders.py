@@ -52,3 +52,9 @@ def test_the_real_runner_sees_an_open_file(tmp_path):
 
 def test_the_look_ends_when_its_time_is_over():
     assert Runner().holders(frozenset(["/dev/null"]), seconds=-1) == ({}, False)
+
+
+def test_a_node_of_two_cards_is_held_for_both():
+    cards = [Device(device_nodes=["/dev/acme"]), Device(device_nodes=["/dev/acme"])]
+    holders.add(RecordedRunner(held={"/dev/acme": [9]}), cards)
+    assert [[one["pid"] for one in card.processes] for card in cards] == [[9], [9]]

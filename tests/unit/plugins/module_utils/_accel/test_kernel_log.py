@@ -259,3 +259,21 @@ def test_a_container_reads_its_own_journal_and_never_the_ring_buffer_of_its_mach
     assert read({JOURNAL: (0, LINE, "")}, files)[:3] == ("ok", " ".join(JOURNAL), ["xid 79"])
     state, _source, codes, _reason, runner = read({JOURNAL: (0, "", ""), DMESG: (0, LINE, "")}, files)
     assert (state, codes, runner.calls) == ("shared", [], [JOURNAL])
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "\u00b2", "\u0663" * 3, ""])
+def test_a_time_that_is_none_ends_nothing(digits):
+    xid = "NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus."
+    for line in (
+        f"6,1,{digits},-;{xid}",
+        json.dumps({"MESSAGE": xid, "__REALTIME_TIMESTAMP": digits}),
+        f"[{digits}] {xid}",
+        f"9999-99-99T99:99:99+00:00 gpu-01 kernel: {xid}",
+        f"0001-01-01T00:00:00+23:59 gpu-01 kernel: {xid}",
+    ):
+        events = kernel_log.parse(f"{line}\n{line.replace('79', '154')}\n")
+        assert {event["code"] for event in events} <= {"xid 79", "xid 154"}
+
+
+def test_json_that_is_nested_without_end_is_no_event():
+    assert kernel_log.parse('{"MESSAGE": ' + "[" * 200_000 + "NVRM\n") == []

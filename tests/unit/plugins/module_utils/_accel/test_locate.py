@@ -131,3 +131,13 @@ def test_an_exact_name_goes_before_one_in_other_letters():
     seen = {"devices": [{"pci_address": None, "slot": {"label": name}, "serial": None} for name in ("a1", "A1")]}
     assert [place.slot for place in locate.find("A1", seen)] == ["A1"]
     assert [place.slot for place in locate.find("a1", seen)] == ["a1"]
+
+
+def test_a_card_of_a_vendor_that_the_site_declares(capsys, tmp_path):
+    files = {f"{BUS}{ONE}/vendor": "0x1e99", **slot("5", "0000:18:00")}
+    body = {"host": "gpu-01", "records_dir": "", "declared": {"cluster_vendors": {"acme": {"pci_vendors": ["1e99"]}}}}
+    (tmp_path / "node.json").write_text(json.dumps(body))
+    host = Host(files)
+    status = cli.main(["locate", ONE, "--node-file", str(tmp_path / "node.json")], host)
+    assert (status, capsys.readouterr().err) == (0, "")
+    assert host.written == [("/sys/bus/pci/slots/5/attention", "1")]

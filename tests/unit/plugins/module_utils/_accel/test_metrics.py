@@ -139,3 +139,14 @@ def test_a_number_that_is_none_is_left_out():
     assert "accel_card_temperature_celsius" not in page(device(readings=readings))
     assert "accel_card_power_watts" not in page(device(readings=readings))
     assert "accel_card_memory_used_bytes" not in page(device(readings=readings))
+
+
+def test_of_cards_that_nothing_tells_apart_the_worst_is_shown():
+    """Their tool tells neither address nor serial: one series, which must not be that of the card that is well."""
+    nameless = {"serial": None, "uuid": None, "pci_address": None, "slot": model.SlotName()}
+    told = page(
+        device(1, **nameless), device(2, **nameless, health=model.Health("critical", ["x"])), device(3, **nameless)
+    )
+    assert [value for _labels, value in told["accel_card_health"]] == [2]
+    told = page(device(1, **nameless), device(2, **nameless, source="sysfs"))
+    assert [value for _labels, value in told["accel_card_up"]] == [0]

@@ -581,6 +581,22 @@ def test_counts_of_vendors_are_added(monkeypatch, tree):
     assert (seen.count, seen.bus_count, seen.logical_count) == (2, 2, 9)
 
 
+def test_a_card_that_is_described_twice_is_one_and_hides_no_other(tree):
+    """Two entries with one address are no two cards: the other one did not answer, and which is right nobody knows."""
+    tree.add("0000:18:00.0", link=FULL)
+    tree.add("0000:2a:00.0", link=FULL)
+    entries = (card("0000:18:00.0", 0), card("0000:18:00.0", 1, "<fan_speed>ERR!</fan_speed>"))
+    seen = observe(tree, {ALL: (0, document(*entries), "")})
+    assert (seen.count, seen.bus_count, states(seen)) == (1, 2, {"0000:2a:00.0": "not_reported"})
+    (one,) = seen.devices
+    assert (one.pci_address, one.serial, one.uuid, one.identity) == ("0000:18:00.0", None, None, "address")
+    assert one.health.state == "warning"
+    assert "nvidia: 0000:18:00.0 is described twice" in seen.errors
+    same = observe(tree, {ALL: (0, document(entries[0], entries[0]), "")})
+    assert (same.count, [one.serial for one in same.devices]) == (1, ["0990100000000"])
+    assert same.devices[0].health.state == "unknown"
+
+
 def test_a_function_number_of_the_tools_own(monkeypatch, tree):
     two_vendors(monkeypatch, tree, good("one", "0000:18:00.5"), good("two", "0000:2a:00.0"))
     seen = observe(tree)

@@ -27,6 +27,15 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel import text
         ("[Not Supported]", text.UNSUPPORTED),
         ("0xFFFFFFFF", text.UNSUPPORTED),
         ("Requested functionality has been deprecated", text.UNSUPPORTED),
+        ("65535 C", text.UNSUPPORTED),
+        ("65535W", text.UNSUPPORTED),
+        ("65535.00 W", text.UNSUPPORTED),
+        ("4294967295 MiB", text.UNSUPPORTED),
+        ("18446744073709551615 B", text.UNSUPPORTED),
+        ("65535 MiB", text.VALUE),
+        ("65536 W", text.VALUE),
+        ("4294967295000", text.VALUE),
+        ("655", text.VALUE),
         ("ERR!", text.UNREADABLE),
         ("Unknown Error", text.UNREADABLE),
         ("[Unknown Error]", text.UNREADABLE),
@@ -68,6 +77,48 @@ def test_numbers_and_sizes():
     assert text.size_bytes("GPU is lost") is None
     assert text.size_bytes("81559") is None
     assert text.size_bytes("many MiB") is None
+
+
+@pytest.mark.parametrize(
+    "word", ["1,234", "1,234 W", "1.234,5 W", "12,5 C", "1'234", "1\u2019234", "0x1f", "1e3", "1.2.3"]
+)
+def test_a_number_that_can_be_read_in_two_ways_is_none(word):
+    assert text.number(word) is None
+    assert text.integer(word) is None
+    assert text.watts(word) is None
+
+
+def test_a_number_beside_others_is_read():
+    assert text.number("16x") == 16.0
+    assert text.number("2, 5, 10") == 2.0
+    assert text.number("+3.5 W") == 3.5
+
+
+@pytest.mark.parametrize(
+    ("word", "watts", "celsius"),
+    [
+        ("95W", 95.0, None),
+        ("95.5 W", 95.5, None),
+        ("91500 mW", 91.5, None),
+        ("0.4 kW", 400.0, None),
+        ("44C", None, 44.0),
+        ("44.00 \u00b0C", None, 44.0),
+        ("39 \u2103", None, 39.0),
+        ("-5 C", None, -5.0),
+        ("98 F", None, None),
+        ("311 K", None, None),
+        ("95 V", None, None),
+        ("95 J", None, None),
+        ("95", 95.0, 95.0),
+        (95, 95.0, 95.0),
+        (None, None, None),
+        ("N/A", None, None),
+        ("P0 95", None, None),
+    ],
+)
+def test_a_unit_that_is_another_is_no_value(word, watts, celsius):
+    """A tool that prints milliwatts in its next release must not look like a fire."""
+    assert (text.watts(word), text.celsius(word)) == (watts, celsius)
 
 
 @pytest.mark.parametrize(

@@ -258,6 +258,13 @@ def test_recorded_process_rows_where_devices_should_be_are_refused(recordings):
     assert (table.state, table.chips, table.cards) == ("unreadable", [], None)
 
 
+def test_a_chip_that_is_listed_twice_is_no_two_chips():
+    """Memory and power of a card are the sums over its chips."""
+    table = own("info_24.1_8x910B3.txt")
+    assert read_table(table).state == "ok"
+    assert read_table(table + table).state == "unreadable"
+
+
 def test_recorded_elided_rows_do_not_join_two_devices(recordings):
     table = read_table((recordings / "ascend/npu-smi_info_23.0.5_offline-reset_0.txt").read_text())
     assert [(chip.npu, chip.health, chip.bdf) for chip in table.chips] == [

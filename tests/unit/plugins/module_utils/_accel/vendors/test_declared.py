@@ -104,6 +104,27 @@ def test_json_with_nested_keys_and_units():
 
 
 @pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"power": "96.25 W", "sensors": {"temp": "41.5 C"}}, (96.25, 41.5)),  # its own unit goes before the declared
+        ({"power": "96250 mW", "sensors": {"temp": "41500"}}, (96.25, 41.5)),
+        ({"power": "96 V", "sensors": {"temp": "314.65 K"}}, (None, None)),
+        ({"power": "96,250", "sensors": {"temp": "41,5"}}, (None, None)),
+    ],
+)
+def test_units_of_the_tool(changes, told):
+    answer, _runner = ask(ACME, (0, snapshot(card(0, **changes), card(1)), ""))
+    now = answer.devices[0].readings
+    assert (now.power_watts, now.temperature_c) == told
+
+
+def test_nothing_in_use_is_a_size():
+    declared = {**ACME, "fields": {**ACME["fields"], "memory_used_bytes": {"key": "used", "unit": "MiB"}}}
+    answer, _runner = ask(declared, (0, snapshot(card(0, used=0), card(1, used="0 MiB")), ""))
+    assert [one.readings.memory_used_bytes for one in answer.devices] == [0, 0]
+
+
+@pytest.mark.parametrize(
     ("changes", "state", "reason"),
     [
         ({"state": "FAULT"}, "critical", "the tool says of its health: FAULT"),
@@ -111,6 +132,10 @@ def test_json_with_nested_keys_and_units():
         ({"state": "N/A"}, "unknown", "the tool tells no health"),
         ({"ecc": 4}, "critical", "4 uncorrected memory errors since the driver was loaded"),
         ({"power": "ERR!"}, "warning", "can't be read: ERR!"),
+        ({"ecc": "1,024"}, "warning", "can't be read: uncorrected_volatile 1,024"),
+        ({"ecc": "4 errors"}, "warning", "can't be read: uncorrected_volatile 4 errors"),
+        ({"ecc": -1}, "warning", "can't be read: uncorrected_volatile -1"),
+        ({"ecc": "N/A"}, "ok", None),
     ],
 )
 def test_health(changes, state, reason):

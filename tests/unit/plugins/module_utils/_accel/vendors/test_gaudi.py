@@ -295,7 +295,9 @@ def test_placeholders_are_no_values(word):
     cells = row(0).split(", ")
     # The serial and everything that is measured.
     changed = [word if n in (3, *range(7, 17)) else cell for n, cell in enumerate(cells)]
-    (one,) = [device(values, {}, place, None) for place, values in parse_csv(", ".join(changed)).items()]
+    (one,) = [
+        device(values, {}, place, None) for place, values in parse_csv(", ".join(changed).rstrip() + "\n").items()
+    ]
     assert one.ecc == Ecc()
     assert one.readings == Readings()
     assert (one.memory_bytes, one.link.under_load) == (None, None)

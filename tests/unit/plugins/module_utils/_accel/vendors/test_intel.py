@@ -323,9 +323,35 @@ def test_wrong_types_are_no_traceback(entry):
     assert answer.devices == []
 
 
+@pytest.mark.parametrize(
+    ("more", "state"),
+    [
+        ({"memory": {"status": "Degraded"}}, "unknown"),
+        ({"memory": {"status": "ERR!"}}, "warning"),
+        ({"pcie_link": {"status": "Critical", "description": "The link is down."}}, "critical"),
+        ({"pcie_link": {"status": "Ok"}}, "ok"),
+        ({"fabric_port": {"status": "Unknown"}}, "ok"),  # as of a card without such ports
+    ],
+)
+def test_a_state_or_a_component_that_is_not_known_is_no_good_news(more, state):
+    card = {"device_id": 0, "pci_bdf_address": PLACES[0]}
+    well = {"device_id": 0, "power": {"status": "Ok"}, "memory": {"status": "Ok"}}
+    assert device(card, {**well, **more}, None).health.state == state
+    assert device(card, {"device_id": 0, "pcie_link": {"status": "Ok"}}, None).health.state == "unknown"
+
+
+def test_words_around_the_list_are_told():
+    answer, _runner = ask(healthy({cmd(*LIST): (0, f"WARNING: old firmware\n{LISTED}", "")}))
+    assert (answer.count, answer.tools[0].state) == (2, "ok")
+    assert "WARNING: old firmware" in answer.tools[0].excerpt
+    assert [error for error in answer.errors if "old firmware" in error] == [
+        "xpu-smi discovery -j: WARNING: old firmware"
+    ]
+
+
 def test_moved_columns_are_followed_by_name():
     lines = [line.split(", ") for line in own("dump.csv").splitlines()]
-    moved = "\n".join(", ".join([*row[:2], *row[2:][::-1]]) for row in lines)
+    moved = "".join(", ".join([*row[:2], *row[2:][::-1]]) + "\n" for row in lines)
     assert parse_dump(moved) == parse_dump(own("dump.csv"))
 
 

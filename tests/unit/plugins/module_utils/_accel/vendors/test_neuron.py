@@ -62,6 +62,14 @@ def test_recorded_tree(recordings):
     assert all(f" {name}\n" in listing for name in names)
 
 
+@pytest.mark.parametrize("odd", ["", "Input/output error", "1,024", "-1"])
+def test_a_counter_that_is_there_and_no_number_is_no_good_news(odd):
+    for files in (tree(0, "a", memory=odd), tree(0, "a", sram=odd)):
+        answer, _runner = ask({JSON: (0, own("neuron-ls_2xTrn2.json"), "")}, files)
+        assert answer.devices[0].health.state == "unknown"
+        assert "ecc_uncorrected" in answer.devices[0].health.reasons[0]
+
+
 def test_json_and_tree():
     files = {**tree(0, "8a2f7c0011d3"), **tree(1, "8a2f7c0011d9"), "/sys/module/neuron/version": "2.21.37.0"}
     answer, runner = ask({JSON: (0, own("neuron-ls_2xTrn2.json"), "")}, files)

@@ -1121,6 +1121,17 @@ def test_memory_repair(fields, repair):
     assert device.repair == repair
 
 
+@pytest.mark.parametrize("odd", ["1,024", "Unknown Error", "?"])
+def test_a_counter_that_cannot_be_read_makes_no_sum(odd):
+    """The errors of the other memories alone look like good news."""
+    part = "ecc_errors__volatile__{0}_uncorrectable"
+    both = {part.format("sram"): "0", part.format("dram"): odd}
+    (device,) = nvidia.parse_query(document(card(**both))).devices
+    assert device.ecc.uncorrected_volatile is None
+    (device,) = nvidia.parse_query(document(card(**{**both, part.format("dram"): "N/A"}))).devices
+    assert device.ecc.uncorrected_volatile == 0
+
+
 def test_recorded_memory_errors(recordings):
     path = recordings / "nvidia/q-x_mocknvml_gb200-ecc-injected.xml"
     first = nvidia.parse_query(path.read_text()).devices[0]
