@@ -70,7 +70,7 @@ fuzz: setup-test  ## 200,000 damaged answers for every parser (ONLY="ascend. pci
 lint unit browser sanity molecule: setup-test  ## one part of the tests
 	@python tools/run_tests.py $@
 
-drill: setup-test  ## hosts, rollout, then every fault in turn
+drill: setup-test  ## hosts, rollout, then every kind of fault
 	@python tools/run_tests.py molecule drill
 
 bench: setup-test  ## what the collection costs, on the rehearsal hosts

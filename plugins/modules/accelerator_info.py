@@ -169,6 +169,12 @@ devices:
       type: list
       elements: dict
       returned: always
+    partition_mode:
+      description:
+        - The vendor's word for how the card is split, such as V(MIG), V(CPX) or V(vNPU). V(whole) when it says that
+          it is not, V(not_splittable) when this product can't be, V(none) when nothing tells.
+      type: str
+      returned: always
     health:
       description: C(state) is V(ok), V(warning), V(critical) or V(unknown); C(reasons) say why.
       type: dict
@@ -235,6 +241,7 @@ devices:
         limited_by:
         under_load: true
       logical: []
+      partition_mode: whole
       health: {state: ok, reasons: []}
       ecc:
         corrected_volatile: 0

@@ -67,7 +67,7 @@ class Cluster:
         assert done.rc == 0, done.output
 
     def heal(self, host: str) -> None:
-        """Take every fault out of a host; the play must succeed."""
+        """Take every fault out of a host, or several with commas between them; the play must succeed."""
         done = self.play(
             "rehearsal.inject", "--extra-vars", json.dumps({"inject_host": host, "inject_state": "absent"})
         )
@@ -99,7 +99,13 @@ class Report:
         self.folder = folder
         body = json.loads((folder / "findings.json").read_text(encoding="utf-8"))
         self.verdict = body["run"]["verdict"]
+        self.hosts = body["run"]["hosts"]
         self.findings = body["findings"]
+
+    def slots(self, host: str) -> dict[str, str | None]:
+        """Return the address by slot of the cards that the report lists for a host."""
+        about = next(one for one in self.hosts if one["host"] == host)
+        return {slot["label"]: slot["address"] for slot in about["slots"]}
 
     def state(self) -> dict[tuple[str, str, str], tuple]:
         """Return ``{(check, host, subject): (verdict, cause, blocked_by)}``; each key exists once."""

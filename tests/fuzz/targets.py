@@ -357,6 +357,24 @@ VERSIONS = (
 )
 # Answers that the repository has no recording of.
 TEXTS = {
+    "amd_xgmi.parse_xgmi": (
+        "XGMI LINK STATUS:\nGPU0   0000:05:00.0  SELF  U/D\nGPU1   0000:26:00.0  U/D  SELF\n",
+        "GPU0   05:00.0      32 Gb/s  512 Gb/s      XGMI\nGPU0   05:00.0  U  U  D  X\n",
+        '{"link_status": [{"gpu": 0, "bdf": "0000:05:00.0", "link_status": ["SELF", "U"]}]}',
+        (
+            '[{"gpu": 0, "bdf": "0000:05:00.0", "link_metrics": {"max_bandwidth": {"value": 512},\n"link_type": "XGMI",'
+            ' "links": [{"bdf": "0000:26:00.0", "read": {"value": 4}}]}}]'
+        ),
+    ),
+    "ascend_links.parse_hccs": (
+        (
+            "\thccs health status : NOK\n\thccs lane mode : [4 2 0]\n\thccs link lane list : [1111 1100 0000]\n"
+            "\thccs link speed : [224 112 0]\n\thccs first error lane : 6\n"
+        ),
+    ),
+    "ascend_links.parse_vnpus": (
+        "|  116      |  0             |  ffffffffffff  |  1       |  vir10_3c_32g        |\n",
+    ),
     "ascend.error_code": ("dcmi module initialize failed. ret is -8005\n",),
     "ascend.read_health": ("\tHealth Status                  : OK\n\tHealth : Alarm\n\tChip ID : 0\n",),
     "ascend.read_memory": ("\tNPU ID : 2\n\tDDR Capacity(MB) : 15171\n\tHBM Capacity(MB) : 65536\n\tChip ID : 0\n",),
@@ -381,6 +399,7 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "text.whole_number": (text.whole_number, None, _WORD),
     "text.size_bytes": (text.size_bytes, None, _WORD),
     "text.name_and_value": (text.name_and_value, None, _WORD),
+    "text.garbled": (text.garbled, None, _WORD),
     "text.excerpt": (text.excerpt, str, {"errors": ()}),
     "text.same_version": (_two, None, {**_WORD, "texts": ("570.124570.124.06", "1.21.2", "a.bb.a")}),
     "tools.address_of": (tools.address_of, None, _WORD),

@@ -14,7 +14,9 @@ from __future__ import annotations
 import re
 
 from . import kernel_log, pci
-from .model import THROTTLES, to_float, to_int
+from .model import NOT_SPLITTABLE, THROTTLES, WHOLE, to_float, to_int
+
+PARTITION = "device.partition"
 
 # A fault of hardware or power supply, whatever the load; the others only say that the card runs slower.
 _HARD_THROTTLES = ("hardware", "power_brake")
@@ -32,6 +34,8 @@ DAEMONS = (
 # Boards whose links always lead somewhere; on others a link without a bridge is no fault.
 _SOCKETED = re.compile(r"SXM|HBM3|OAM|MI[23]\d\d|\b(?:H20|H200|B200|B300|GB200|GB300)\b", re.IGNORECASE)
 _NOT_SOCKETED = re.compile(r"PCIe|\bNVL\b|MI210", re.IGNORECASE)
+# What tells one partition from another, whatever the vendor calls it.
+_PART_WORDS = ("kind", "index", "id", "profile", "mode", "uuid", "pci_address")
 # So many cards of one kind that a link which is down on all of them is so by design.
 _BY_DESIGN = 3
 
@@ -58,6 +62,55 @@ def _limit(host, name: str, default: float) -> tuple[float | None, str]:
 def _failed(host, card) -> set[str]:
     """Return the checks of a card that failed by themselves."""
     return host.failed.get(card.subject, set())
+
+
+def is_failed(host, card, check: str) -> bool:
+    """Tell whether a check of a card failed by itself."""
+    return check in _failed(host, card)
+
+
+def _parts(card) -> list[dict]:
+    """Return the partitions of a card. Two chips on one function are none: nobody split them."""
+    return [one for one in _dicts(card.device.get("logical")) if one.get("kind") != "chip"]
+
+
+def _is_split(card) -> bool:
+    return bool(_parts(card)) or card.device.get("partition_mode") not in (None, WHOLE, NOT_SPLITTABLE)
+
+
+def partition(host, card, blocker: str | None) -> None:
+    """Judge into how many logical devices a card is split (MIG, compute partitions, vNPU) against what is declared.
+
+    ``cluster_accelerator_partitions`` is that number: 1 for whole cards, 0 where it is not judged. A split card has
+    all its memory and answers for itself, yet a job that asks for a card gets a part of it, or none.
+    """
+    name = "cluster_accelerator_partitions"
+    raw = host.declared.get(name)
+    declared = 1 if raw is None or raw == "" else to_int(raw)
+    parts, mode = _parts(card), card.device.get("partition_mode")
+    named, split = mode not in (None, WHOLE, NOT_SPLITTABLE), _is_split(card)
+    shown = host.say["parts"].format(len(parts)) if split else host.say["whole_card"]
+    shown = host.say["mode"].format(mode, shown) if named else shown
+    listed = "\n".join(" ".join(str(one[key]) for key in _PART_WORDS if one.get(key) is not None) for one in parts)
+    values = {"expected": declared, "observed": shown, "evidence": [{"command": "partitions", "excerpt": listed}]}
+    if declared == 0:
+        host.add(f"{PARTITION}.not_judged", card, observed=shown)
+    elif blocker:
+        host.add(f"{PARTITION}.blocked", card, blocked_by=blocker)
+    elif declared is None or declared < 0:
+        host.add(f"{PARTITION}.unknown", card, observed=shown, detail=host.say["no_number"].format(name, raw))
+    elif not split and mode is None:
+        host.add(f"{PARTITION}.unknown", card, expected=declared, detail=host.say["not_told"])
+    elif declared == 1 and not split:
+        host.add(f"{PARTITION}.ok", card, expected=declared, observed=shown)
+    elif declared == 1:
+        host.add(f"{PARTITION}.split", card, **values)
+    elif not split:
+        host.add(f"{PARTITION}.whole", card, **values)
+    elif len(parts) != declared:
+        host.add(f"{PARTITION}.count", card, **values)
+    else:
+        host.add(f"{PARTITION}.ok", card, expected=declared, observed=shown)
 
 
 def memory_repair(host, card, blocker: str | None) -> None:
@@ -190,6 +243,13 @@ def ports(host, card, blocker: str | None) -> None:
     if most and not socketed and not any(_up(one) for group in alike for one in group):
         host.add(f"{check}.unused", card)
         return
+    if not own and _is_split(card):
+        # nvidia-smi tells no links of a card with MIG, whose instances can't use any.
+        if is_failed(host, card, PARTITION):
+            host.add(f"{check}.blocked", card, expected=most or None, blocked_by=PARTITION, evidence=evidence)
+        else:
+            host.add(f"{check}.split", card)
+        return
     if not own:
         host.add(f"{check}.unknown", card, expected=most or None, detail=host.say["not_told"], evidence=evidence)
         return
@@ -199,6 +259,7 @@ def ports(host, card, blocker: str | None) -> None:
     down = [one for one in own if one.get("state") == "down" and not (spared and _key(one) not in used)]
     unknown = [one for one in own if one.get("state") not in ("up", "down", "disabled")]
     up = sum(_up(one) for one in own)
+    most_up = max(sum(_up(one) for one in group) for group in alike)
     best = max((to_float(one.get("speed_gbps")) or 0 for group in alike for one in group if _up(one)), default=0)
     slow = [one for one in own if _up(one) and 0 < (to_float(one.get("speed_gbps")) or best) < best]
     named = host.say["comma"].join(_port(one) for one in [*down, *slow])
@@ -211,6 +272,9 @@ def ports(host, card, blocker: str | None) -> None:
         host.add(f"{check}.fewer", card, **{**values, "expected": most, "observed": len(own)})
     elif unknown:
         host.add(f"{check}.unknown", card, detail=host.say["comma"].join(_port(one) for one in unknown), **values)
+    elif up < most_up:
+        # None of them is down by its own word, yet siblings have more that work.
+        host.add(f"{check}.fewer", card, **{**values, "expected": most_up, "observed": up})
     else:
         host.add(f"{check}.ok", card, **values)
 

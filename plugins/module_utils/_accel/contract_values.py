@@ -37,6 +37,8 @@ _RANGES: tuple[tuple[str, float, float | None], ...] = (
     (r"(^cluster_port_|_port$)", 1, 65535),
     (r"^cluster_accelerator_count$", 0, 128),
     (r"^cluster_accelerator_memory_gib$", 0, 4096),
+    # Today's cards make eight at most; vNPU numbers leave room for sixteen.
+    (r"^cluster_accelerator_partitions$", 0, 16),
     (r"^cluster_fabric_port_count$", 0, 128),
     (r"^cluster_fabric_port_gbps$", 0, 6400),
 )

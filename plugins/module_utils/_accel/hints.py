@@ -48,6 +48,7 @@ CHECKS = {
     "device.count": _check("Number of cards", "加速卡数量"),
     "device.slot": _check("Card in its slot", "加速卡与槽位对应"),
     "device.model": _check("Card model", "加速卡型号"),
+    "device.partition": _check("Partitions of the card", "加速卡分区"),
     "device.memory": _check("Device memory", "显存容量"),
     "device.memory_repair": _check("Memory repair", "显存修复"),
     "device.ecc": _check("Memory errors", "显存错误（ECC）"),
@@ -331,6 +332,54 @@ CAUSES = {
         "如需判定型号，请声明 cluster_accelerator_models。",
     ),
     "device.model.blocked": _blocked("{card} could not be asked for its model", "无法查询 {card} 的型号"),
+    # ------------------------------------------------------------------ partitions
+    "device.partition.ok": _cause(PASS, "{card} is as declared: {observed}", "{card} 与声明一致：{observed}"),
+    "device.partition.split": _cause(
+        FAIL,
+        "{card} is split, {observed}; whole cards are declared",
+        "{card} 已被分区：{observed}；声明为整卡",
+        "A job that asks for a card gets a part of it, or none. Drain the node and make the card whole again: "
+        "nvidia-smi mig -dci, -dgi, then -mig 0 -i <address> (takes effect with a reset); amd-smi set "
+        "--compute-partition SPX; npu-smi set -t destroy-vnpu. If it is split on purpose, declare "
+        "cluster_accelerator_partitions for the node type.",
+        "申请整卡的作业只会得到一部分，甚至得不到。请排空节点并恢复为整卡：依次执行 nvidia-smi mig -dci、-dgi，"
+        "再执行 -mig 0 -i <地址>（复位后生效）；amd-smi set --compute-partition SPX；npu-smi set -t destroy-vnpu。"
+        "若分区是有意为之，请为该节点类型声明 cluster_accelerator_partitions。",
+    ),
+    "device.partition.whole": _cause(
+        FAIL,
+        "{card} is whole; {expected} partitions of each card are declared",
+        "{card} 为整卡；声明每张卡有 {expected} 个分区",
+        "Split the card as the others of its type are; a reset or a reboot may have made it whole. Drain the node "
+        "first.",
+        "请先排空节点，再按同类型其他卡的方式分区；复位或重启可能使其恢复为整卡。",
+    ),
+    "device.partition.count": _cause(
+        FAIL,
+        "{card} is split, {observed}; declared are {expected}",
+        "{card} 的分区为 {observed}；声明为 {expected} 个",
+        "See which are missing or too many in the evidence, and make the partitions as they are on the other cards of "
+        "the type (nvidia-smi mig -lgi, amd-smi partition, npu-smi info -t info-vnpu). A partition that exists and is "
+        "not listed is a fault of the driver: reload it on the drained node.",
+        "请在证据中查看缺少或多出的分区，并与同类型的其他卡保持一致（nvidia-smi mig -lgi、amd-smi partition、npu-smi "
+        "info -t info-vnpu）。存在却未列出的分区是驱动故障：排空节点后重新加载驱动。",
+    ),
+    "device.partition.unknown": _cause(
+        UNKNOWN,
+        "whether {card} is split could not be told: {detail}",
+        "无法判断 {card} 是否已分区：{detail}",
+        "Not every tool tells it; ask with the vendor's own command. Where cards can't be split, or how they are does "
+        "not matter, set cluster_accelerator_partitions to 0 for the node type.",
+        "并非所有工具都提供此信息，请用厂商命令查询。若该卡不能分区，或是否分区无关紧要，请将该节点类型的 "
+        "cluster_accelerator_partitions 设为 0。",
+        severity=WARNING,
+    ),
+    "device.partition.not_judged": _cause(
+        NOT_APPLICABLE,
+        "{card}: {observed}; declared not to be judged (cluster_accelerator_partitions is 0)",
+        "{card}：{observed}；已声明不判定（cluster_accelerator_partitions 为 0）",
+    ),
+    "device.partition.blocked": _blocked("{card} could not be asked for its partitions", "无法查询 {card} 的分区"),
     # ------------------------------------------------------------------ memory
     "device.memory.ok": _cause(PASS, "{card} has {observed:.1f} GiB", "{card} 显存为 {observed:.1f} GiB"),
     "device.memory.small": _cause(
@@ -646,13 +695,18 @@ CAUSES = {
     ),
     "device.ports.fewer": _cause(
         FAIL,
-        "{card} shows {observed} links, its siblings {expected}",
-        "{card} 显示 {observed} 条互联链路，同型号的卡为 {expected} 条",
+        "{card} has {observed} links, its siblings {expected}",
+        "{card} 有 {observed} 条互联链路，同型号的卡为 {expected} 条",
         "The card does not show all of its links: reset it or cold-boot the drained node; if it stays so, replace it.",
         "该卡未显示全部链路：排空后复位该卡或冷启动节点；若仍如此，应更换。",
     ),
     "device.ports.none": _cause(
         NOT_APPLICABLE, "no card like {card} tells of links to other cards", "没有与 {card} 同型号的卡给出卡间互联信息"
+    ),
+    "device.ports.split": _cause(
+        NOT_APPLICABLE,
+        "{card} is split as declared, and tells of no links to other cards",
+        "{card} 按声明已分区，不给出卡间互联信息",
     ),
     "device.ports.unused": _cause(
         NOT_APPLICABLE,
@@ -664,10 +718,10 @@ CAUSES = {
         "the links of {card} could not be judged: {detail}",
         "无法判定 {card} 的互联链路：{detail}",
         "A board in a socket always has links: ask the vendor tool for this card alone (nvidia-smi nvlink -s -i "
-        "<address>, amd-smi xgmi). Links of AMD and Ascend are not read in this release.",
-        "插座式板卡必有互联链路：用厂商工具单独查询（nvidia-smi nvlink -s -i <地址>、amd-smi xgmi）。本版本尚不读取 "
-        "AMD 与昇腾"
-        "的互联链路。",
+        "<address>, amd-smi xgmi, npu-smi info -t hccs -i <npu> -c <chip>). Releases of amd-smi before ROCm 6.4 list "
+        "the links and do not tell their state.",
+        "插座式板卡必有互联链路：用厂商工具单独查询（nvidia-smi nvlink -s -i <地址>、amd-smi xgmi、npu-smi info -t "
+        "hccs -i <npu> -c <chip>）。ROCm 6.4 之前的 amd-smi 只列出链路，不给出其状态。",
         severity=WARNING,
     ),
     "device.ports.blocked": _blocked("{card} could not be asked for its links", "无法查询 {card} 的互联链路"),

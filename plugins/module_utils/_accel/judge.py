@@ -97,6 +97,9 @@ _WORDS = {
         "answer": " ({0} of {1} answer)",
         "some": "an unknown number",
         "not_found": "; {0}, accepted here, was not found",
+        "parts": "{0} partitions",
+        "mode": "{0} ({1})",
+        "whole_card": "whole",
     },
     "zh": {
         "slot": "槽位 {0}",
@@ -137,6 +140,9 @@ _WORDS = {
         "answer": "（声明的 {1} 张中有 {0} 张应答）",
         "some": "若干",
         "not_found": "；此处已确认的{0}未找到",
+        "parts": "{0} 个分区",
+        "mode": "{0}（{1}）",
+        "whole_card": "整卡",
     },
 }
 
@@ -649,6 +655,7 @@ class _HostJudge:
         for card in self.cards:
             blocker = self.state.blocker(card)
             self._model(card, blocker)
+            conditions.partition(self, card, blocker)
             self._memory(card, blocker)
             conditions.memory_repair(self, card, blocker)
             conditions.ecc(self, card, blocker)
@@ -848,6 +855,11 @@ class _HostJudge:
         elif gib is None or seen is None:
             evidence = self._evidence()
             self.add("device.memory.unknown", card, expected=declared, evidence=evidence, detail=self.say["not_told"])
+        elif seen < declared * GIB * (1 - (tolerance or 0) / 100) and conditions.is_failed(
+            self, card, conditions.PARTITION
+        ):
+            # What is there is split: it is the memory of a part.
+            self._blocked("device.memory", card, conditions.PARTITION)
         elif seen < declared * GIB * (1 - (tolerance or 0) / 100):
             evidence = self._evidence()
             values = {"expected": declared, "observed": gib, "percent": tolerance or 0.0}

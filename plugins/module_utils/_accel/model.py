@@ -83,6 +83,9 @@ THROTTLES = ("idle", "application_clocks", "power_cap", "sync_boost", "thermal",
 # more; this product can't repair; not told.
 REPAIRS = ("ok", "reset", "replace", "not_supported", "unknown")
 
+# What a device says of its partitions where it is not split.
+WHOLE, NOT_SPLITTABLE = "whole", "not_splittable"
+
 
 @dataclass
 class Ecc:
@@ -134,7 +137,9 @@ class Device:
     ``serial`` names the board, which two or four devices may share. ``identity`` says which of
     uuid, serial, address identifies the device: the first that is present and unique on the host.
     Sizes are in bytes. ``logical`` lists partitions (MIG instances, compute partitions, vNPUs), each with ``kind``,
-    ``index``, ``uuid`` and ``profile``. ``ports`` are its links to other devices (NVLink, xGMI, HCCS), each
+    ``index``, ``uuid`` and ``profile``. ``partition_mode`` is the vendor's word for how it is split ("MIG", "CPX",
+    "vNPU"), WHOLE where it says that it is not, NOT_SPLITTABLE where this product can't be, None where nothing tells.
+    ``ports`` are its links to other devices (NVLink, xGMI, HCCS), each
     ``{"kind", "index", "state": "up" | "down" | "disabled" | "unknown", "speed_gbps", "peer"}``.
     """
 
@@ -155,6 +160,7 @@ class Device:
     memory_bytes: int | None = None
     link: Link = field(default_factory=Link)
     logical: list[dict] = field(default_factory=list)
+    partition_mode: str | None = None
     health: Health = field(default_factory=Health)
     ecc: Ecc = field(default_factory=Ecc)
     repair: Repair = field(default_factory=Repair)

@@ -191,6 +191,11 @@ def name_and_value(line: str) -> tuple[str, str | None]:
     return name.strip(), value.strip() if colon else None
 
 
+def garbled(output: str) -> bool:
+    """Tell whether there is something in an answer that no tool prints on purpose: control characters, broken bytes."""
+    return any(c == "\ufffd" or not (c.isprintable() or c in "\n\t\r\x1b") for c in output)
+
+
 def excerpt(*parts: str | None, limit: int = 2000) -> str:
     """Return the raw text that is kept as evidence: joined, printable, head and tail when too long."""
     text = "\n".join(part.strip() for part in parts if part and part.strip())

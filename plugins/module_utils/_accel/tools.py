@@ -115,7 +115,9 @@ def settle(tool: Tool, result: Result, reason: str | None = None) -> None:
         tool.state = TOOL_HUNG
         return
     tool.reason = tool.reason or reason
-    tool.state = TOOL_FAILED if tool.reason or result.rc else TOOL_UNREADABLE
+    # Bytes that are no text are damaged, whatever the exit code says; words that come with one are the tool's reason.
+    refused = result.rc and not text.garbled(result.stdout)
+    tool.state = TOOL_FAILED if tool.reason or refused else TOOL_UNREADABLE
 
 
 def note_failure(answer: Answer, tool: Tool, result: Result, reasons: Reasons = (), why: str = "") -> None:

@@ -27,9 +27,12 @@ from dataclasses import dataclass, field
 
 from .. import pci, text
 from ..model import (
+    NOT_SPLITTABLE,
     TOOL_ABSENT,
     TOOL_HUNG,
     TOOL_OK,
+    TOOL_UNREADABLE,
+    WHOLE,
     Device,
     Ecc,
     Health,
@@ -40,6 +43,7 @@ from ..model import (
 )
 from ..parallel import command_of, run_all
 from ..tools import add_driver, add_error, address_of, drm_nodes, reason_of, settle, split_json
+from . import amd_xgmi
 from .base import COMMAND, FILE, Answer, Unreadable, Vendor, VersionSource
 
 ROCM_SMI_OPTIONS = (
@@ -78,6 +82,8 @@ _BAD_PAGE = re.compile(r"0x[0-9a-fA-F]{1,16} : 0x[0-9a-fA-F]{1,16} : ([RPF])")
 _XCP = re.compile(r"^amdgpu_xcp[._]\d+$")
 _DEVICE_KEYS = ("gpu", "cpu", "ai_nic", "nic")
 _UNSPLIT = "SPX"
+# The products with compute partitions; neither tool nor driver tells a mode of any other.
+_SPLITTABLE = re.compile(r"\bMI3\d\d")
 
 
 @dataclass
@@ -334,7 +340,8 @@ def _device(key: str, indexes: list[int], entries: dict[int, dict], metrics: dic
         )
         for index, member in zip(indexes, members)
     ]
-    if alone and logical[0]["mode"] in (None, _UNSPLIT):
+    mode_told = logical[0]["mode"]
+    if alone and mode_told in (None, _UNSPLIT):
         logical = []
     oam = text.integer(first("asic", "oam_id"))
     oam = oam if oam is not None and 0 <= oam < 0xFFFF else None
@@ -360,6 +367,7 @@ def _device(key: str, indexes: list[int], entries: dict[int, dict], metrics: dic
         memory_bytes=text.size_bytes(size) or text.size_bytes(size, "MB"),
         link=_link(members[0], metrics.get(indexes[0])),
         logical=logical,
+        partition_mode=WHOLE if mode_told == _UNSPLIT else mode_told,
         health=_health([metrics.get(index) for index in indexes]),
         ecc=_ecc([metrics.get(index) for index in indexes]),
         repair=_repair(members),
@@ -575,6 +583,10 @@ class Amd(Vendor):
         add_driver(runner, self.name, self.kernel_modules, answer, functions)
         return answer
 
+    def ask_ports(self, runner, devices: list[Device], timeout_seconds: float, well: bool) -> list[str]:
+        """Ask for xGMI."""
+        return amd_xgmi.ask(runner, devices, timeout_seconds, well)
+
     def device_nodes(self, runner, device: Device) -> list[str]:
         """Return the DRM nodes of the card; /dev/kfd is common to all and belongs to none."""
         return drm_nodes(runner, device)
@@ -705,6 +717,9 @@ def _judge_partitions(runner, known: list[str], answer: Answer) -> None:
             by_mode.setdefault(device.logical[0]["mode"], []).append(device)
             continue
         mode = text.clean(runner.read(f"/sys/bus/pci/devices/{device.pci_address}/current_compute_partition"))
+        device.partition_mode = device.partition_mode or (WHOLE if mode == _UNSPLIT else mode)
+        if device.partition_mode is None and device.model and not _SPLITTABLE.search(device.model):
+            device.partition_mode = NOT_SPLITTABLE
         if not device.logical and mode not in (None, _UNSPLIT):
             # One entry of a card that the kernel calls split: the tool lists its first partition only.
             device.logical = [_partition(device.index, None, None, None, device.pci_address)]
@@ -746,6 +761,8 @@ def _judge_failure(runner, answer: Answer, tool: Tool, result) -> None:
         # Said of whatever keeps the library from its start; the kernel knows better whether the module is there.
         reason = "driver_not_ready"
     settle(tool, result, reason)
+    if tool.reason is None and not result.hung and re.search(r"^[\[{](?!\w)", result.stdout, re.MULTILINE):
+        tool.state = TOOL_UNREADABLE  # a document was begun: damaged, whatever the exit code says
     add_error(answer, result, _said(result))
 
 

@@ -44,6 +44,7 @@ from ..model import (
 from ..parallel import command_of, run_all
 from ..runner import Result
 from ..tools import BADNESS, add_error, address_of, reason_of, settle
+from . import ascend_links
 from .base import FILE, Answer, Vendor, VersionSource
 
 VERSION_FILE = "/usr/local/Ascend/driver/version.info"
@@ -430,14 +431,19 @@ class Ascend(Vendor):
             answer.tools.append(Tool("npu-smi", vendor="ascend", state=TOOL_ABSENT))
         else:
             _Query(runner, path, [function.address for function in functions], timeout_seconds, answer).ask()
+            answer.errors += ascend_links.add_vnpus(runner, answer.devices, timeout_seconds)
         driver = _driver(runner, self.kernel_modules, answer)
         if driver.loaded or functions:
             answer.drivers.append(driver)
         return answer
 
+    def ask_ports(self, runner, devices: list[Device], timeout_seconds: float, well: bool) -> list[str]:
+        """Ask each chip for its HCCS links."""
+        return ascend_links.ask_hccs(runner, devices, timeout_seconds)
+
     def device_nodes(self, runner, device: Device) -> list[str]:
         """Return /dev/davinciN of each chip, N being the physical number."""
-        numbers = [part["index"] for part in device.logical] or [device.index]
+        numbers = [part["index"] for part in device.logical if part["kind"] == "chip"] or [device.index]
         nodes = [f"/dev/davinci{number}" for number in numbers if number is not None]
         return [node for node in nodes if runner.glob(node)]
 
@@ -641,4 +647,6 @@ def _judge_failure(answer: Answer, tool: Tool, table: Table, result) -> None:
     settle(tool, result, reason)
     if table.code is not None and not result.hung:
         tool.state = TOOL_FAILED
+    elif table.tool_version is not None and tool.reason is None and not result.hung:
+        tool.state = TOOL_UNREADABLE  # a table was begun: damaged, whatever the exit code says
     add_error(answer, result, f"{tool.state}: {text.excerpt(said, limit=300)}")

@@ -18,10 +18,13 @@ from dataclasses import dataclass, field
 
 from .. import pci, text
 from ..model import (
+    NOT_SPLITTABLE,
     TOOL_ABSENT,
     TOOL_FAILED,
+    TOOL_HUNG,
     TOOL_OK,
     TOOL_UNREADABLE,
+    WHOLE,
     Device,
     Driver,
     Ecc,
@@ -140,6 +143,9 @@ def parse_query(output: str) -> Query:
         attached=text.integer(root.findtext("attached_gpus")),
         notes=notes,
     )
+    if root.find("gpu") is None and query.attached != 0:
+        # A later generation may name its cards otherwise: that is not a host without cards.
+        raise Unreadable("no gpu in the answer, and it does not say that there is none")
     corrupted = {address_of(found["address"]) for found in re.finditer(_INFOROM, notes)}
     # Looking at every field is for hosts where one of them says something.
     low = output.lower()
@@ -194,6 +200,7 @@ def _device(gpu: Fields, index: int, driver_version: str | None, sick: dict[str,
         memory_bytes=text.size_bytes(told("fb_memory_usage/total")),
         link=_link(gpu),
         logical=_mig_devices(gpu),
+        partition_mode=_mig_mode(gpu, driver_version),
         health=_health(gpu, sick, repair),
         ecc=_ecc(gpu),
         repair=repair,
@@ -263,6 +270,20 @@ def _mig_devices(gpu: Fields) -> list[dict]:
         }
         for instance in gpu.at("mig_devices/mig_device")
     ]
+
+
+def _mig_mode(gpu: Fields, driver_version: str | None) -> str | None:
+    """Return the mode that the card runs in; a pending one begins with the next reset.
+
+    Drivers that know MIG (450 and later) have the section for every card; older ones can't split any.
+    """
+    word = gpu.findtext("mig_mode/current_mig")
+    if word is None:
+        release = text.number(driver_version)
+        return NOT_SPLITTABLE if release is not None and release < 450 else None
+    if text.state_of(word) == text.UNSUPPORTED:
+        return NOT_SPLITTABLE
+    return {"enabled": "MIG", "disabled": WHOLE}.get(word.strip().lower())
 
 
 # Path, the values that are well, and how bad anything else is; None where a check of its own judges the value, which
@@ -473,9 +494,12 @@ def parse_csv(output: str, fields: tuple[str, ...] = CSV_FIELDS) -> list[Device]
     """Return the devices of ``--query-gpu=<fields> --format=csv,noheader,nounits``; Unreadable if a row is not one.
 
     Cells are taken by their place: the header names fields otherwise than they are asked for. Commas in
-    names are not quoted, so a row with too many or too few cells can't be read.
+    names are not quoted, so a row with too many or too few cells can't be read. Nor can one without an end: half a
+    number is another number.
     """
     devices = []
+    if output.strip() and not output.endswith("\n"):
+        raise Unreadable(f"the last row has no end: {text.excerpt(output[output.rfind(chr(10)) + 1 :], limit=200)}")
     for line in output.splitlines():
         if not line.strip():
             continue
@@ -595,9 +619,10 @@ class Nvidia(Vendor):
         result = runner.run([program, "-q", "-x"], timeout_seconds)
         tool.rc = result.rc
         complete = self._take(answer, tool, result)
+        counted = complete
         if not complete and tool.reason is None:
-            self._ask_alone(runner, program, answer, tool, functions, timeout_seconds)
-        if complete or answer.devices:
+            counted = self._ask_alone(runner, program, answer, tool, functions, timeout_seconds)
+        if complete or (counted and answer.devices):
             answer.count = len(answer.devices)
         self._name_instances(runner, program, answer, timeout_seconds)
         answer.slot_labels = slot_labels(answer.devices)
@@ -631,7 +656,7 @@ class Nvidia(Vendor):
                 # A complete answer: the driver runs and has no card (also where a container was given none).
                 tool.state = TOOL_OK
                 return True
-            if failure.reason or failure.lost or (result.rc != 0 and "<" not in result.stdout):
+            if failure.reason or failure.lost or not _is_damaged(result):
                 tool.state = TOOL_FAILED
                 answer.errors.append(f"{tool.command}: {tool.excerpt or f'exit code {result.rc} and no text'}")
             else:
@@ -666,13 +691,14 @@ class Nvidia(Vendor):
         tool: Tool,
         functions: list[pci.Function],
         timeout_seconds: float,
-    ) -> None:
-        """Ask each card that has not answered by its address, all at the same time."""
+    ) -> bool:
+        """Ask each card that has not answered by its address, all at the same time; tell whether all can be counted."""
         known = {device.pci_address for device in answer.devices} | set(answer.lost)
         # A card that is passed through to a guest is not the driver's; asking for it only costs time.
         asked = [f.address for f in functions if f.address not in known and f.driver != "vfio-pci"]
         commands = [[program, "-q", "-x", "-i", address] for address in asked]
-        damaged = []
+        damaged: list[str] = []
+        unread: list[str] = []
         for address, result in zip(asked, run_all(runner, commands, timeout_seconds)):
             if result.hung:
                 note_hang(answer, tool, result)
@@ -685,6 +711,7 @@ class Nvidia(Vendor):
             except Unreadable as exc:
                 if not failure.lost and not failure.reason:
                     damaged.append(address)
+                    unread += [address] if _is_damaged(result) else []
                 add_error(answer, result, text.excerpt(_speech(result), limit=300) or str(exc))
                 continue
             for device in query.devices:
@@ -694,6 +721,12 @@ class Nvidia(Vendor):
         if damaged:
             self._ask_csv(runner, program, answer, timeout_seconds)
         answer.devices.sort(key=lambda device: pci.sort_key(device.pci_address or "ffffffff:ff:1f.7"))
+        told = {device.pci_address for device in answer.devices} | set(answer.lost)
+        if any(address not in told for address in unread):
+            # They may be well: what was said of them could not be read.
+            tool.state = TOOL_UNREADABLE if tool.state != TOOL_HUNG else tool.state
+            return False
+        return True
 
     def _ask_csv(self, runner: Runner, program: str, answer: Answer, timeout_seconds: float) -> None:
         """Ask for a few values as CSV where the XML is damaged."""
@@ -751,6 +784,11 @@ class Nvidia(Vendor):
         told = runner.read(f"/proc/driver/nvidia/gpus/{device.pci_address}/information") or ""
         minor = re.search(_MINOR, told)
         return runner.glob(f"/dev/nvidia{minor[1]}") if minor else []
+
+
+def _is_damaged(result: Result) -> bool:
+    """Tell whether an answer without cards is a document or bytes, or a success: no words of a tool that failed."""
+    return result.rc == 0 or "<" in result.stdout or text.garbled(result.stdout)
 
 
 def _speech(result: Result) -> str:

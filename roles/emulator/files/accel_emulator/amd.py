@@ -10,7 +10,7 @@ dictionaries here. A card that is lost has left the driver: it is missing from e
 from __future__ import annotations
 
 from . import models
-from .state import Card, Host, asic_serial, hexes, temperature_c, watts_drawn
+from .state import Card, Host, asic_serial, hexes, peers, temperature_c, watts_drawn
 
 NA = "N/A"
 _BLOCKS = (
@@ -30,6 +30,10 @@ def render(host: Host) -> dict:
     branch = models.branch("amd", host.driver_version) or ""
     tool, library, rocm = models.AMD_BRANCHES[branch]
     present = [card for card in host.cards if not card.lost]
+    # A card that is split is listed once a partition; all after it count on.
+    cards: list[dict] = []
+    for card in present:
+        cards += [_card(host, card, len(cards) + part, part, branch) for part in range(PARTITIONS if card.split else 1)]
     return {
         "branch": [int(part) for part in branch.split(".")],
         "driver": host.driver_version,
@@ -37,25 +41,53 @@ def render(host: Host) -> dict:
         "library": library,
         "rocm": rocm,
         "ready": host.driver_ready,
-        "cards": [_card(host, card, index, branch) for index, card in enumerate(present)],
+        "cards": cards,
     }
 
 
-def _card(host: Host, card: Card, index: int, branch: str) -> dict:
+# Mode CPX: one partition for each of the eight dies of an MI300X.
+PARTITIONS = 8
+
+
+def _card(host: Host, card: Card, index: int, part: int, branch: str) -> dict:
+    address = f"{card.address[:-1]}{part}"  # PCI knows no such function: it is the number of the partition
+    told, measured = static(host, card, branch), metric(card, branch)
+    told["bus"]["bdf"] = address
+    told["partition"]["partition_id"] = part
+    if part:
+        # What belongs to the whole card is told of its first partition only.
+        told.update({name: NA for name in ("limit", "board", "ras", "vbios", "ifwi") if name in told})
+        measured = dict.fromkeys(measured, NA)
     return {
         "gpu": index,
-        "address": card.address,
+        "address": address,
         "uuid": card.uuid,
+        "first": not part,
         "state": "hung" if card.hung else "ok",
         "list": {
-            "gpu": index, "bdf": card.address, "uuid": card.uuid, "kfd_id": kfd_id(card), "node_id": card.index + 2,
-            "partition_id": 0,
+            "gpu": index, "bdf": address, "uuid": card.uuid, "kfd_id": kfd_id(card), "node_id": card.index + 2,
+            "partition_id": part,
         },
-        "static": static(host, card, branch),
-        "metric": metric(card),
+        "static": told,
+        "metric": measured,
+        "xgmi": xgmi(host, card, branch),
         "rocm": rocm_keys(card),
         "concise": _concise(card),
     }  # fmt: skip
+
+
+def xgmi(host: Host, card: Card, branch: str) -> dict:
+    """Return what ``amd-smi xgmi`` tells of one card: its ports, and the state by the card at the other end.
+
+    Each card of a board has a link to each other one; the eighth port is not wired. Before ROCm 6.4 there is no state.
+    """
+    if card.pci_class >> 16 != 0x12:
+        return {}
+    links = {address: "U" if up else "D" for address, up in peers(host, card).items()}
+    ports = [*links.values(), *["X"] * (8 - len(links))]
+    if tuple(int(part) for part in branch.split(".")) < (6, 12):
+        ports, links = [], dict.fromkeys(links, "")
+    return {"ports": ports, "peers": links, "rate": 32, "most": 512}
 
 
 def kfd_id(card: Card) -> int:
@@ -129,7 +161,11 @@ def static(host: Host, card: Card, branch: str) -> dict:
             "poison_schema": "ENABLED",
             "ecc_block_state": {block: "ENABLED" if block in _COUNTED else "DISABLED" for block in _BLOCKS},
         },
-        "partition": {"compute_partition": "SPX", "memory_partition": "NPS1", "partition_id": 0},
+        "partition": {
+            "compute_partition": "CPX" if card.split else "SPX",
+            "memory_partition": "NPS1",
+            "partition_id": 0,
+        },
         "process_isolation": "Disabled",
         "numa": {"node": card.numa_node, "affinity": card.numa_node},
         "vram": {
@@ -143,10 +179,14 @@ def static(host: Host, card: Card, branch: str) -> dict:
 
 def errors(card: Card) -> tuple[int, int]:
     """Return the counts of uncorrectable and of deferred memory errors: what critical and warning mean here."""
-    return (4 if card.health == "critical" else 0), (2 if card.health == "warning" else 0)
+    return (4 if card.health == "critical" else int(card.ecc)), (2 if card.health == "warning" else 0)
 
 
-def metric(card: Card) -> dict:
+# What slows a card down, by what the section "throttle" of ``amd-smi metric`` calls it (ROCm 6.3 and later).
+_VIOLATIONS = ("prochot", "ppt", "socket_thermal", "vr_thermal", "hbm_thermal")
+
+
+def metric(card: Card, branch: str) -> dict:
     """Return the sections of ``amd-smi metric`` for one card."""
     busy = card.busy
     uncorrected, deferred = errors(card)
@@ -161,7 +201,13 @@ def metric(card: Card) -> dict:
             "clk_locked": "DISABLED", "deep_sleep": "DISABLED" if busy else "ENABLED",
         }  # fmt: skip
 
+    violations = {
+        f"{name}_violation_status": "ACTIVE" if card.throttled and name == "prochot" else "NOT ACTIVE"
+        for name in _VIOLATIONS
+    }
+    newer = tuple(int(part) for part in branch.split(".")) >= (6, 10)
     return {
+        **({"throttle": violations} if newer else {}),
         "usage": {
             "gfx_activity": activity,
             "umc_activity": unit(60 if busy else 0, "%"),
@@ -173,7 +219,7 @@ def metric(card: Card) -> dict:
             "gfx_voltage": unit(NA, "mV"),
             "soc_voltage": unit(NA, "mV"),
             "mem_voltage": unit(NA, "mV"),
-            "throttle_status": "UNTHROTTLED",
+            "throttle_status": "THROTTLED" if card.throttled else "UNTHROTTLED",
             "power_management": "ENABLED",
         },
         "clock": {

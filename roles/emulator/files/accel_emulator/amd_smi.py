@@ -85,7 +85,7 @@ def answer(data: dict, argv: list[str], _now: float | None = None) -> tuple[int 
     if command in ("help", "-h", "--help"):
         head = f"AMD System Management Interface | Version: {data['tool']} | ROCm version: {data['rocm']}"
         return 0, f"usage: amd-smi [-h]  ...\n\n{head}\n", ""
-    if command not in ("version", "list", "static", "metric"):
+    if command not in ("version", "list", "static", "metric", "xgmi"):
         return 255, f"Command '{command}' is invalid. Run '--help' for more info. Error code: -1\n", ""
     sections = {"static": _STATIC, "metric": _METRIC}.get(command, {})
     as_json, ids, wanted = False, None, []
@@ -116,6 +116,8 @@ def answer(data: dict, argv: list[str], _now: float | None = None) -> tuple[int 
             )
     if any(card["state"] == "hung" for card in cards):
         return HANG
+    if command == "xgmi":
+        return 0, _xgmi(data, [card for card in cards if card["first"]], as_json), ""
     entries = []
     for card in cards:
         if command == "list":
@@ -128,6 +130,54 @@ def answer(data: dict, argv: list[str], _now: float | None = None) -> tuple[int 
     # From ROCm 6.4 on static and metric have an object as root; list stayed a list.
     root = {"gpu_data": entries} if command != "list" and data["branch"] >= [6, 12] else entries
     return 0, json.dumps(root, indent=4) + "\n", ""
+
+
+def _xgmi(data: dict, cards: list[dict], as_json: bool) -> str:
+    """Return the links between the cards asked for; of one alone, its ports and no peer."""
+    shown = [card for card in cards if card["xgmi"]]
+    metrics, ports, peers = [], [], []
+    for card in shown:
+        about, name = card["xgmi"], {"gpu": card["gpu"], "bdf": card["address"]}
+        links = [
+            {
+                "gpu": other["gpu"],
+                "bdf": other["address"],
+                "read": {"value": 4, "unit": "KB"} if other["address"] in about["peers"] else "N/A",
+                "write": {"value": 4, "unit": "KB"} if other["address"] in about["peers"] else "N/A",
+            }
+            for other in shown
+        ]
+        rate, most = ({"value": about[key], "unit": "Gb/s"} for key in ("rate", "most"))
+        told = {"bit_rate": rate, "max_bandwidth": most, "link_type": "XGMI", "links": links}
+        metrics.append({**name, "link_metrics": told})
+        ports.append({**name, "link_status": about["ports"]})
+        row = ["SELF" if other is card else about["peers"].get(other["address"], "N/A") for other in shown]
+        peers.append({**name, "link_status": row})
+    stateful = data["branch"] >= [6, 12]
+    by_peer = data["branch"] >= [6, 14]
+    if as_json:
+        if not stateful:
+            return json.dumps(metrics, indent=4) + "\n"
+        root = {"xgmi_metric": metrics, "source_status": ports, **({"link_status": peers} if by_peer else {})}
+        return json.dumps(root, indent=4) + "\n"
+    head = "".join(f"GPU{card['gpu']}".ljust(13) for card in shown)
+    lines = ["LINK METRIC TABLE:", f"{'':7}{'bdf':<14}{'bit_rate':<10}{'max_bandwidth':<15}{'link_type':<11}{head}"]
+    for entry in metrics:
+        carried = "".join(f"{'N/A' if one['read'] == 'N/A' else '4 KB':<13}" for one in entry["link_metrics"]["links"])
+        lines.append(f"{'GPU' + str(entry['gpu']):<7}{entry['bdf']:<14}{'32 Gb/s':<10}{'512 Gb/s':<15}{'XGMI':<11}")
+        lines += [f"{' Read':<57}{carried}".rstrip(), f"{' Write':<57}{carried}".rstrip()]
+    if stateful:
+        title = "GPU LINK PORT STATUS:" if by_peer else "XGMI LINK STATUS:"
+        lines += ["", title, f"{'':7}{'bdf':<14}{'port_num' if by_peer else 'link_status'}"]
+        lines += [f"{'GPU' + str(one['gpu']):<7}{one['bdf']:<14}{'  '.join(one['link_status'])}" for one in ports]
+    if by_peer:
+        lines += ["", "XGMI LINK STATUS:", f"{'':7}{'bdf':<14}{head}"]
+        for one in peers:
+            row = "".join(word.ljust(14) for word in one["link_status"])
+            lines.append(f"{'GPU' + str(one['gpu']):<7}{one['bdf']:<14}{row}".rstrip())
+    if stateful:
+        lines += ["", "* U:Up D:Down X:Disabled"]
+    return "\n".join(lines) + "\n"
 
 
 def _version(data: dict, as_json: bool) -> str:
@@ -210,7 +260,7 @@ def rocm_answer(data: dict, argv: list[str], _now: float | None = None) -> tuple
             wanted.append(_ROCM[word])
         else:
             return 2, "", f"usage: rocm-smi [-h] ...\nrocm-smi: error: unrecognized arguments: {word}\n"
-    cards = [card for card in data["cards"] if ids is None or card["gpu"] in ids]
+    cards = [card for card in data["cards"] if card["first"] and (ids is None or card["gpu"] in ids)]
     if any(card["state"] == "hung" for card in cards):
         return HANG
     if not wanted and not driver:

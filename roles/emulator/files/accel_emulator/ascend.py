@@ -8,11 +8,13 @@ A card that is lost is missing from the table and the lists; asked by number it 
 
 from __future__ import annotations
 
-from .state import Card, Host, hexes
+from .state import Card, Host, hexes, peers
 
 _WORDS = {"ok": "OK", "warning": "Warning", "critical": "Critical"}
 # type: whether it needs a chip, or tells of each chip when none is named
 TYPES = ("board", "health", "memory", "usages", "power", "temp", "common", "product", "ecc")
+# Templates of the vNPUs that a card is split into: halves of the 20 cores of a 910B3.
+_TEMPLATES = ("vir10_3c_32g", "vir10_3c_32g")
 
 
 def render(host: Host) -> dict:
@@ -42,9 +44,76 @@ def render(host: Host) -> dict:
     }
 
 
+def vnpus(card: Card) -> list[int]:
+    """Return the numbers of the vNPUs of a card, as its driver names their device nodes."""
+    return [100 + 16 * card.index + number for number in range(len(_TEMPLATES) if card.split else 0)]
+
+
+def hccs(host: Host, card: Card) -> str:
+    """Return ``info -t hccs`` of the one chip of a card; one list a line, an entry for each port."""
+
+    def row(name: str, values: list[object]) -> str:
+        return f"\t{'hccs ' + name + ' ':<30} : [{''.join(f'{value!s:<20} ' for value in values)}]\n"
+
+    # The board has room for eight; on a host with eight cards the first is not used and not shown.
+    links = list(peers(host, card).values())
+    modes = [4 if up else 0 for up in links]
+    counts: list[object] = [0] * len(links)
+    parts = [
+        f"\t{'hccs health status ':<30} : {'OK' if all(links) else 'NOK'}\n",
+        row("lane mode", list(modes)),
+        row("link lane list", ["1111" if mode else "0000" for mode in modes]),
+        row("link speed", [56 * mode for mode in modes]),
+        *(row(f"{way} {what}", counts) for way in ("tx", "rx") for what in ("packets", "bytes")),
+        row("retry count", counts),
+        row("error count", counts),
+        f"\t{'hccs first error lane ':<30} : {'NA' if all(links) else 8 - len(links) + links.index(False)}\n",
+    ]
+    return "".join(parts)
+
+
+def vnpu_info(card: Card) -> str:
+    """Return ``info -t info-vnpu`` of the one chip of a card."""
+    rule = f"+{'-' * 79}+\n"
+
+    def line(content: str) -> str:
+        return f"| {content:<78}|\n"
+
+    numbers = vnpus(card)
+    free = "0/20     0/64      0/7     0/9    0/0    0/2    0/24     0/4      NA/NA"
+    whole = "20/20    60/64     6/6     9/9    0/0    2/2    24/24    4/4      NA/NA"
+    rows = [
+        line(f" {number:<9}|  {at:<13}|  {'ffffffffffff':<14}|  {1:<7}|  {template:<20}")
+        for at, (number, template) in enumerate(zip(numbers, _TEMPLATES))
+    ]
+    return "".join(
+        [
+            rule,
+            line("NPU resource static info as follow:"),
+            line("Format:Free/Total                   NA: Currently, query is not supported."),
+            line("AICORE    Memory    AICPU    VPC    VENC    VDEC    JPEGD    JPEGE    PNGD"),
+            line("           GB"),
+            f"|{'=' * 79}|\n",
+            line(free if numbers else whole),
+            rule,
+            line(f"Total number of vnpu: {len(numbers)}"),
+            rule,
+            line(" Vnpu ID  |  Vgroup ID     |  Container ID  |  Status  |  Template Name"),
+            rule,
+            *rows,
+            rule if rows else "",
+        ]
+    )
+
+
 def _pairs(*pairs: tuple[str, object]) -> str:
     """Return lines as every section of the tool has them."""
     return "".join(f"\t{name:<30} : {value}\n" for name, value in pairs)
+
+
+def _health(card: Card) -> str:
+    """Return how a card is; errors that no page can be isolated for make it an alarm."""
+    return "critical" if card.ecc else card.health
 
 
 def _power(card: Card) -> str:
@@ -61,7 +130,7 @@ def _used(card: Card) -> int:
 
 def _row(card: Card) -> str:
     """Return the two lines of a card in the table of ``npu-smi info``."""
-    health = _WORDS[card.health]
+    health = _WORDS[_health(card)]
     # The tool pads a word other than OK to a wider field, so that such a row is longer than the rule.
     health = f"{health:<13}" if health == "OK" else f"{health:<18}"
     load = 91 if card.busy else 0
@@ -77,7 +146,7 @@ def _types(host: Host, card: Card) -> dict[str, list[str]]:
     vendor, device = card.pci_id.split(":")
     sub_vendor, sub_device = card.subsystem.split(":")
     npu, count, chip = ("NPU ID", card.index), ("Chip Count", 1), ("Chip ID", 0)
-    health, bad = _WORDS[card.health], card.health == "critical"
+    health, bad = _WORDS[_health(card)], _health(card) == "critical"
     load = 91 if card.busy else 0
     used = _used(card) * 100 // card.memory_mib
     watts, celsius = _power(card), _temperature(card)
@@ -169,7 +238,8 @@ def _types(host: Host, card: Card) -> dict[str, list[str]]:
             ("HBM Double Bit Isolated Pages Count", 4 if bad else 0),
         ),
     }
-    types = {"board": [board, board_chip]}
+    # These two want a chip, and say so where none is named.
+    types = {"board": [board, board_chip], "hccs": ["", hccs(host, card)], "info-vnpu": ["", vnpu_info(card)]}
     for name, pairs in per_chip.items():
         # "common" begins a section with the chip, the other types end it with the chip.
         section = _pairs(chip, *pairs) if name == "common" else _pairs(*pairs, chip)

@@ -28,15 +28,19 @@ def main(tool: str) -> None:
             data = marshal.load(handle)
     except (OSError, ValueError, EOFError):
         _leave(*NO_DRIVER)  # nothing was applied since the host started
-    rc, out, err = answer(data, sys.argv[1:])
-    if rc is None:
+    answered = answer(data, sys.argv[1:])
+    if data["garbage"]:
+        from .garbage import damage
+
+        answered = damage(data["garbage"], tool, answered)
+    if answered[0] is None:
         _hang()
-    _leave(rc, out, err)
+    _leave(*answered)
 
 
-def _leave(rc: int, out: str, err: str) -> None:
+def _leave(rc: int, out: str | bytes, err: str | bytes) -> None:
     for number, text in ((1, out), (2, err)):
-        content = text.encode()
+        content = text.encode() if isinstance(text, str) else text
         try:
             while content:
                 content = content[os.write(number, content) :]

@@ -29,6 +29,8 @@ def messages(host: Host) -> list[str]:
 
 
 def _of_card(host: Host, card: Card) -> list[str]:
+    if host.vendor == "amd":
+        return _of_amd(card)
     if host.vendor != "nvidia":
         return []
     head = f"NVRM: Xid (PCI:{card.address.rpartition('.')[0]}):"
@@ -44,6 +46,15 @@ def _of_card(host: Host, card: Card) -> list[str]:
             f"{head} 79, {unnamed}, GPU has fallen off the bus.",
             f"{head} 154, {unnamed}, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)",
         ]
+    return found
+
+
+def _of_amd(card: Card) -> list[str]:
+    found = []
+    if card.ecc:
+        found.append(f"amdgpu {card.address}: amdgpu: 1 new uncorrectable hardware errors detected in umc block")
+    if card.lost or card.fallen:
+        found.append(f"amdgpu {card.address}: amdgpu: device lost from bus!")
     return found
 
 

@@ -49,7 +49,10 @@ def _typed(data: dict, options: dict[str, str]) -> tuple[int | None, str, str]:
         return 1, f"This device does not support querying {options['-t']}.\n", ""
     if named[0]["state"] == "hung":
         return HANG
-    return 0, named[0]["types"][options["-t"]]["-c" in options], ""
+    told = named[0]["types"][options["-t"]]["-c" in options]
+    if not told:
+        return 1, "Error parameter of -c. Please run 'npu-smi info -h' for help.\n", ""
+    return 0, told, ""
 
 
 def _table(data: dict, cards: list[dict]) -> str:

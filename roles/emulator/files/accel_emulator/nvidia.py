@@ -10,7 +10,7 @@ One list of nodes a card gives the XML (``-q -x``) and the text (``-q``): a node
 from __future__ import annotations
 
 from . import models
-from .state import Card, Host
+from .state import Card, Host, make_uuid
 
 NA = "N/A"
 GONE = "Requested functionality has been deprecated"
@@ -53,10 +53,12 @@ def _card(host: Host, card: Card, branch: int) -> dict:
         "text": list(text(nodes, 1, 55 if branch >= 580 else 42)),
         "table": table_rows(card),
         "csv": _fields(host, card, branch),
-        "list": f"GPU {card.index}: {card.model} (UUID: {card.uuid})\n",
+        "list": listed(card),
         "nvlink": nvlink(card),
     }
 
+
+_ENGINES = (("encoder", "Encoder"), ("decoder", "Decoder"), ("jpeg", "JPEG"), ("ofa", "OFA"))
 
 # Links of a card and what each carries one way in GB/s, as the tool prints it.
 _NVLINKS = {"Hopper": (18, "26.562"), "Ampere": (12, "25")}
@@ -65,8 +67,74 @@ _NVLINKS = {"Hopper": (18, "26.562"), "Ampere": (12, "25")}
 def nvlink(card: Card) -> str:
     """Return the lines of one card in ``nvlink -s``."""
     count, speed = _NVLINKS.get(card.architecture, (0, ""))
-    links = "".join(f"\t Link {number}: {speed} GB/s\n" for number in range(count))
-    return f"GPU {card.index}: {card.model} (UUID: {card.uuid})\n{links}"
+    head = f"GPU {card.index}: {card.model} (UUID: {card.uuid})\n"
+    if card.split:
+        return f"{head}Nvlink queries are not supported for Devices in MIG mode\n"
+    links = [f"{speed} GB/s"] * count
+    if card.port_down and links:
+        links[3] = "<inactive>"
+    return head + "".join(f"\t Link {number}: {state}\n" for number, state in enumerate(links))
+
+
+# The smallest profile, seven to a card, as an administrator makes them with -cgi 19: its share of the multiprocessors.
+_MIG_INSTANCES, _MIG_MULTIPROCESSORS = 7, 16
+
+
+def _mig_memory_gb(card: Card) -> int:
+    """Return the size in the name of the smallest profile: an eighth of the memory, rounded (1g.10gb of 80 GB)."""
+    return round(card.memory_mib / 8 / 1000)
+
+
+def mig_devices(card: Card) -> list:
+    """Return the nodes of the MIG instances of a card that is split."""
+    return [
+        (
+            "mig_device",
+            "MIG Device",
+            [
+                ("index", "Index", str(number)),
+                ("gpu_instance_id", "GPU Instance ID", str(number + 7)),
+                ("compute_instance_id", "Compute Instance ID", "0"),
+                (
+                    "device_attributes",
+                    "Device Attributes",
+                    [
+                        (
+                            "shared",
+                            "Shared",
+                            [("multiprocessor_count", "Multiprocessor count", str(_MIG_MULTIPROCESSORS))],
+                        )
+                    ],
+                ),
+                (
+                    "ecc_error_count",
+                    "ECC Errors",
+                    [("volatile_count", "Volatile", [("sram_uncorrectable", "SRAM Uncorrectable", "0")])],
+                ),
+                (
+                    "fb_memory_usage",
+                    "Shared FB Memory Usage",
+                    [
+                        ("total", "Total", f"{card.memory_mib // 8} MiB"),
+                        ("reserved", "Reserved", "0 MiB"),
+                        ("used", "Used", "9 MiB"),
+                        ("free", "Free", f"{card.memory_mib // 8 - 9} MiB"),
+                    ],
+                ),
+            ],
+        )
+        for number in range(_MIG_INSTANCES)
+    ]
+
+
+def listed(card: Card) -> str:
+    """Return the lines of one card in ``-L``, its MIG instances below it."""
+    lines = [f"GPU {card.index}: {card.model} (UUID: {card.uuid})\n"]
+    for number in range(_MIG_INSTANCES if card.split else 0):
+        uuid = make_uuid("nvidia", card.pci_id, card.uuid, "mig", str(number)).replace("GPU-", "MIG-")
+        profile = f"MIG 1g.{_mig_memory_gb(card)}gb"
+        lines.append(f"  {profile:<16}Device {number:>2}: (UUID: {uuid})\n")
+    return "".join(lines)
 
 
 def _bus_id(card: Card) -> str:
@@ -173,8 +241,8 @@ def describe(host: Host, card: Card, branch: int) -> list:
         ("display_active", "Display Active", "Disabled"),
         ("persistence_mode", "Persistence Mode", "Enabled"),
         ("addressing_mode", "Addressing Mode", "None"),
-        pair("mig_mode", "MIG Mode", "mig", "Disabled"),
-        ("mig_devices", None, "None"),
+        pair("mig_mode", "MIG Mode", "mig", "Enabled" if card.split else "Disabled"),
+        ("mig_devices", "", mig_devices(card)) if card.split else ("mig_devices", None, "None"),
         ("accounting_mode", "Accounting Mode", "Disabled"),
         ("accounting_mode_buffer_size", "Accounting Mode Buffer Size", "4000"),
         pair("driver_model", "Driver Model", "dm", NA),
@@ -350,12 +418,9 @@ def describe(host: Host, card: Card, branch: int) -> list:
             "utilization",
             "Utilization",
             [
-                ("gpu_util", "GPU" if branch >= 580 else "Gpu", f"{now['util']} %"),
-                ("memory_util", "Memory", f"{now['mem_util']} %"),
-                ("encoder_util", "Encoder", "0 %"),
-                ("decoder_util", "Decoder", "0 %"),
-                ("jpeg_util", "JPEG", "0 %"),
-                ("ofa_util", "OFA", "0 %"),
+                ("gpu_util", "GPU" if branch >= 580 else "Gpu", NA if card.split else f"{now['util']} %"),
+                ("memory_util", "Memory", NA if card.split else f"{now['mem_util']} %"),
+                *((f"{kind}_util", name, NA if card.split else "0 %") for kind, name in _ENGINES),
             ],
         ),
     ]
@@ -607,7 +672,7 @@ def table_rows(card: Card) -> str:
         f"|{card.index:>4}  {card.model:<29}{'On':>4}  |   {_bus_id(card)} Off |{ecc:>21} |\n"
         f"| N/A   {now['temp']:>2}C    {now['pstate']:<2}{now['power']:>15.0f}W / {card.power_watts:>4}W "
         f"|{now['used']:>8}MiB / {card.memory_mib:>6}MiB |{now['util']:>7}% {'Default':>12} |\n"
-        f"|{'':41}|{'':24}|{'Disabled':>21} |\n"
+        f"|{'':41}|{'':24}|{'Enabled' if card.split else 'Disabled':>21} |\n"
         f"+{'-' * 41}+{'-' * 24}+{'-' * 22}+\n"
     )
 
@@ -694,8 +759,8 @@ def _fields(host: Host, card: Card, branch: int) -> dict[str, list[str]]:
         "memory.free": [str(card.memory_mib - 469 - now["used"] + 1), "MiB"],
         "compute_mode": ["Default", ""],
         "compute_cap": ["8.0" if card.architecture == "Ampere" else "9.0", ""],
-        "utilization.gpu": [str(now["util"]), "%"],
-        "utilization.memory": [str(now["mem_util"]), "%"],
+        "utilization.gpu": ["[N/A]" if card.split else str(now["util"]), "%"],
+        "utilization.memory": ["[N/A]" if card.split else str(now["mem_util"]), "%"],
         "ecc.mode.current": ["Enabled", ""],
         "ecc.mode.pending": ["Enabled", ""],
         "retired_pages.single_bit_ecc.count": [none, ""],
@@ -722,8 +787,8 @@ def _fields(host: Host, card: Card, branch: int) -> dict[str, list[str]]:
         "clocks.max.graphics": [str(card.clocks_mhz[0]), "MHz"],
         "clocks.max.sm": [str(card.clocks_mhz[0]), "MHz"],
         "clocks.max.memory": [str(card.clocks_mhz[1]), "MHz"],
-        "mig.mode.current": ["Disabled", ""],
-        "mig.mode.pending": ["Disabled", ""],
+        "mig.mode.current": ["Enabled" if card.split else "Disabled", ""],
+        "mig.mode.pending": ["Enabled" if card.split else "Disabled", ""],
         "fabric.state": ["Completed", ""],
         "fabric.status": ["Success", ""],
     }

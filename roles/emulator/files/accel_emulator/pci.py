@@ -136,7 +136,7 @@ def _card_function(host: Host, card: Card, parent: str, position: int) -> Functi
 def amd_files(card: Card) -> dict[str, bytes | str | None]:
     """Return what the amdgpu driver adds to the directory of a card."""
     used = card.memory_mib * 4 // 5 if card.busy else 283
-    uncorrectable, deferred = (4 if card.health == "critical" else 0), (2 if card.health == "warning" else 0)
+    uncorrectable, deferred = (4 if card.health == "critical" else int(card.ecc)), 2 if card.health == "warning" else 0
     # Sensors of the machine itself have the first numbers.
     sensors = f"hwmon/hwmon{card.index + 40}"
     told = {
@@ -147,7 +147,7 @@ def amd_files(card: Card) -> dict[str, bytes | str | None]:
         "mem_info_vram_total": card.memory_mib << 20,
         "mem_info_vram_used": used << 20,
         "gpu_busy_percent": 96 if card.busy else 0,
-        "current_compute_partition": "SPX",
+        "current_compute_partition": "CPX" if card.split else "SPX",
         "current_memory_partition": "NPS1",
         # card0 is the display of the management controller
         f"drm/card{card.index + 1}/dev": f"226:{card.index + 1}",

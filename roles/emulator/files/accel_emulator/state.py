@@ -29,12 +29,17 @@ FAULTS: dict[str, tuple[int, str]] = {
     "remap_pending": (1, "a row of the memory waits for its remapping, which a reset brings"),
     "xid79": (1, "the kernel log says that the card has fallen off the bus, while its tool still answers"),
     "throttle": (1, "the server's power brake slows the card down"),
+    "port_down": (1, "one link of the card to another card is down"),
+    "partitioned": (1, "the card is split: MIG instances, compute partitions (CPX), vNPUs"),
     "process_holding": (1, "a process that the vendor tool does not list has the device node open"),
+    "tool_garbage": (0, "the vendor tool prints bytes that are no text, and calls it a success"),
+    "tool_truncated": (0, "every answer of the vendor tool ends in its middle, and it calls that a success"),
+    "tool_foreign": (0, "the vendor tool prints the form of a release that nobody knows, and fails"),
     "driver_library_mismatch": (0, "user space and kernel module of the driver do not fit"),
 }
 
-# Rendered for one vendor so far.
-OF_VENDOR = {"ecc": "nvidia", "remap_pending": "nvidia", "xid79": "nvidia", "throttle": "nvidia"}
+# What not every vendor's tool and kernel module tell of.
+OF_VENDORS = {"remap_pending": ("nvidia",), "xid79": ("nvidia", "amd"), "throttle": ("nvidia", "amd")}
 
 HEALTH = ("ok", "warning", "critical")
 SLOT_SCHEMES = ("card", "bridge", "none")
@@ -111,6 +116,8 @@ class Card:
     fallen: bool = False
     throttled: bool = False
     held: bool = False
+    port_down: bool = False
+    split: bool = False
 
     # What goes with the card when it is moved to another slot.
     MOVES = (
@@ -151,6 +158,7 @@ class Host:
     manufacturer: str
     product: str
     serial: str
+    garbage: str = ""
     cards: list[Card] = field(default_factory=list)
     faults: list[dict] = field(default_factory=list)
 
@@ -392,6 +400,20 @@ def _card(one: dict, vendor: str, seed: str, base: int, complaints: list[str]) -
     )
 
 
+def peers(host: Host, card: Card) -> dict[str, bool]:
+    """Return the cards that a card of a full mesh has a link to, by address, and whether that link is up.
+
+    A link that is down is down at both its ends; the one of a card with such a fault leads to the first other card.
+    """
+    present = [one for one in host.cards if not one.lost]
+
+    def others(of: Card) -> list[Card]:
+        return [one for one in present if one is not of]
+
+    cut = {frozenset((one.address, others(one)[0].address)) for one in present if one.port_down and others(one)}
+    return {one.address: frozenset((card.address, one.address)) not in cut for one in others(card)}
+
+
 def bus_of(address: str) -> int:
     """Return the bus number of a canonical address."""
     return int(address.split(":")[1], 16)
@@ -468,9 +490,10 @@ def _faults(state: dict, vendor: str, cards: list[Card], complaints: list[str]) 
         except StateError as exc:
             complaints += [f"faults[{position}].{text}" for text in exc.complaints]
             continue
-        wanted = OF_VENDOR.get(entry["fault"], vendor)
-        if wanted != vendor:
-            complaints.append(f"faults[{position}].fault: {entry['fault']} is shown on {wanted} only, this is {vendor}")
+        wanted = OF_VENDORS.get(entry["fault"], (vendor,))
+        if vendor not in wanted:
+            named = " and ".join(wanted)
+            complaints.append(f"faults[{position}].fault: {entry['fault']} is shown on {named} only, this is {vendor}")
         elif entry not in faults:
             faults.append(entry)
     # Cards are first put where they sit; what ails a slot ails the card that is there then.
@@ -487,6 +510,8 @@ _MARKS = {
     "xid79": "fallen",
     "throttle": "throttled",
     "process_holding": "held",
+    "port_down": "port_down",
+    "partitioned": "split",
 }
 
 
@@ -500,6 +525,9 @@ def _work_in(host: Host, fault: dict, branch: str) -> None:
                 host.library_version = f"{branch}.{int(host.driver_version.split('.')[1]) + 9}.02"
         else:
             host.driver_ready = False
+        return
+    if name.startswith("tool_"):
+        host.garbage = name
         return
     position = at[fault["slot"]]
     card = host.cards[position]

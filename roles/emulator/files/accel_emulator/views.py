@@ -46,11 +46,12 @@ def views(host: Host) -> list[View]:
 def answers(host: Host) -> dict[str, dict]:
     """Return what each vendor tool of the host needs to answer: tool -> data."""
     if host.vendor == "nvidia":
-        return {"nvidia-smi": nvidia.render(host)}
-    if host.vendor == "amd":
-        data = amd.render(host)
-        return {"amd-smi": data, "rocm-smi": data}
-    return {"npu-smi": ascend.render(host)}
+        data, tools = nvidia.render(host), ["nvidia-smi"]
+    elif host.vendor == "amd":
+        data, tools = amd.render(host), ["amd-smi", "rocm-smi"]
+    else:
+        data, tools = ascend.render(host), ["npu-smi"]
+    return {tool: {**data, "garbage": host.garbage} for tool in tools}
 
 
 def device_nodes(host: Host) -> list[str]:
@@ -66,7 +67,8 @@ def device_nodes(host: Host) -> list[str]:
         ]
     if host.vendor == "ascend":
         # The number is that of the physical chip, which on one-chip cards is the NPU.
-        return [*(f"davinci{index}" for index in indexes), "davinci_manager", "devmm_svm", "hisi_hdc"]
+        virtual = [f"vdavinci{number}" for card in host.cards for number in ascend.vnpus(card)]
+        return [*(f"davinci{index}" for index in indexes), *virtual, "davinci_manager", "devmm_svm", "hisi_hdc"]
     if not host.driver_ready:
         return []
     present = [card.index for card in host.cards if not card.lost]

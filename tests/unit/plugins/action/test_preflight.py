@@ -468,6 +468,21 @@ def test_count_that_is_no_count(site, value, told, meant):
     assert lines(site) == [f"{NODES} ({NODE_FILE}:5): cluster_accelerator_count is {told}; {COUNT}{suggestion}"]
 
 
+@pytest.mark.parametrize(
+    ("value", "told"), [("17", "17"), ("-1", "-1"), ("MIG", '"MIG"'), ("1.5", "1.5"), ("", "empty")]
+)
+def test_partitions_that_no_card_has(site, value, told):
+    add(site, NODE_FILE, f"cluster_accelerator_partitions: {value}\n")
+    (line,) = lines(site)
+    assert f"cluster_accelerator_partitions is {told}; accepted: a whole number from 0 to 16" in line
+
+
+@pytest.mark.parametrize("value", ["0", "1", '"7"', "8"])
+def test_partitions(site, value):
+    add(site, NODE_FILE, f"cluster_accelerator_partitions: {value}\n")
+    assert lines(site) == []
+
+
 def test_number_as_text_is_accepted(site):
     replace(site, NODE_FILE, "cluster_accelerator_count: 8", 'cluster_accelerator_count: "8"')
     assert lines(site) == []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from accel_emulator import amd_smi, kernel_log, npu_smi, nvidia_smi, state, views
+from accel_emulator import amd_smi, garbage, kernel_log, npu_smi, nvidia_smi, state, views
 from accel_emulator.tree import sync
 from ansible_collections.accel.cluster.plugins.module_utils._accel import probe
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Result, Runner
@@ -43,7 +43,9 @@ class Emulated(Runner):
 
     def smi(self, *argv: str) -> tuple[int | None, str, str]:
         """Return what a tool answers: rc (None: it hangs), stdout, stderr."""
-        return _TOOLS[argv[0]](self.answers[argv[0]], list(argv[1:]), 1764500000.25)
+        answered = _TOOLS[argv[0]](self.answers[argv[0]], list(argv[1:]), 1764500000.25)
+        rc, out, err = garbage.damage(self.answers[argv[0]]["garbage"], argv[0], answered)
+        return rc, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
     def which(self, name: str) -> str | None:
         return f"/usr/local/bin/{name}" if name in self.answers or name == "journalctl" else None
@@ -61,9 +63,6 @@ class Emulated(Runner):
         """Return what the host's own look into /proc would: one process a node that is held."""
         held = {f"/dev/{name}": [4711] for name in views.held_nodes(self.host)}
         return {node: pids for node, pids in held.items() if node in wanted}, True
-
-    def read(self, path: str) -> str | None:
-        return super().read(self.root + path)
 
     def read_bytes(self, path: str) -> bytes | None:
         return super().read_bytes(self.root + path)

@@ -9,6 +9,7 @@ import pytest
 from accel_emulator import kernel_log, state
 from ansible_collections.accel.cluster.plugins.module_utils._accel import judge
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import as_dict
+from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors import amd_xgmi
 
 PROFILES = {"nvidia_h100_8": "SXM5", "amd_mi300x_8": "OAM5", "ascend_910b_8": "NPU5"}
 # Slot -> address: server models, so written down here once more.
@@ -220,30 +221,70 @@ def test_modules_and_kernel_files_name_the_driver(show) -> None:
     assert show("ascend_910b_8").read("/usr/local/Ascend/driver/version.info").startswith("Version=25.2.0\n")
 
 
-# What the faults turn on SXM5 of the emulated H100 host, and nothing else anywhere.
+# What the faults turn on one card of an emulated host, and nothing else anywhere.
+BY_REPAIR = ("unknown", "blocked", "device.memory_repair")
+SPLIT = {"device.partition": ("fail", "split", None)}
 CONDITIONS = {
-    "ecc": {"device.ecc": ("fail", "uncorrected", None)},
-    "remap_pending": {
-        "device.memory_repair": ("fail", "reset", None),
-        "device.ecc": ("unknown", "blocked", "device.memory_repair"),
-        "device.kernel_log": ("unknown", "blocked", "device.memory_repair"),
+    "nvidia_h100_8": {
+        "ecc": {"device.ecc": ("fail", "uncorrected", None)},
+        "remap_pending": {
+            "device.memory_repair": ("fail", "reset", None),
+            "device.ecc": BY_REPAIR,
+            "device.kernel_log": BY_REPAIR,
+        },
+        "xid79": {"device.kernel_log": ("fail", "reset", None)},
+        "throttle": {"device.throttle": ("fail", "hardware", None)},
+        "port_down": {"device.ports": ("fail", "down", None)},
+        "partitioned": {**SPLIT, "device.ports": ("unknown", "blocked", "device.partition")},
+        "process_holding": {"device.processes": ("fail", "held", None)},
     },
-    "xid79": {"device.kernel_log": ("fail", "reset", None)},
-    "throttle": {"device.throttle": ("fail", "hardware", None)},
-    "process_holding": {"device.processes": ("fail", "held", None)},
+    "amd_mi300x_8": {
+        "ecc": {
+            "device.ecc": ("fail", "uncorrected", None),
+            "device.kernel_log": ("unknown", "blocked", "device.ecc"),
+        },
+        "xid79": {"device.kernel_log": ("fail", "reset", None)},
+        "throttle": {"device.throttle": ("fail", "hardware", None)},
+        "partitioned": SPLIT,
+        "process_holding": {"device.processes": ("fail", "held", None)},
+    },
+    "ascend_910b_8": {
+        "ecc": {"device.health": ("fail", "critical", None)},
+        "partitioned": SPLIT,
+        "process_holding": {"device.processes": ("fail", "held", None)},
+    },
+}
+SUBJECTS = {"nvidia_h100_8": "SXM5", "amd_mi300x_8": "OAM5", "ascend_910b_8": "5"}
+DECLARED = {
+    "nvidia_h100_8": ("nvidia", "NVIDIA H100 80GB HBM3", 80),
+    "amd_mi300x_8": ("amd", "AMD Instinct MI300X", 192),
+    "ascend_910b_8": ("ascend", "910B3", 64),
 }
 
 
-def judged(observation) -> dict:
+def findings(observation, profile: str = "nvidia_h100_8") -> list[dict]:
+    vendor, model, gib = DECLARED[profile]
     declared = {
-        "cluster_accelerator_vendor": "nvidia",
+        "cluster_accelerator_vendor": vendor,
         "cluster_accelerator_count": 8,
-        "cluster_accelerator_models": ["NVIDIA H100 80GB HBM3"],
-        "cluster_accelerator_memory_gib": 80,
+        "cluster_accelerator_models": [model],
+        "cluster_accelerator_memory_gib": gib,
         "cluster_processes_allowed": False,
     }
-    found = judge.judge_devices("box", as_dict(observation), declared)
-    return {(f["check"], f["subject"]): (f["verdict"], f["hint"].rpartition(".")[2], f["blocked_by"]) for f in found}
+    return judge.judge_devices("box", as_dict(observation), declared)
+
+
+def judged(observation, profile: str = "nvidia_h100_8") -> dict:
+    return {
+        (f["check"], f["subject"]): (f["verdict"], f["hint"].rpartition(".")[2], f["blocked_by"])
+        for f in findings(observation, profile)
+    }
+
+
+def turned(show, profile: str, fault: dict) -> dict:
+    """Return what a fault turns; what was said of a card that now says nothing is None."""
+    before, after = judged(show(profile).observe(), profile), judged(show(profile, fault).observe(), profile)
+    return {key: after.get(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
 
 
 @pytest.mark.parametrize("version", ["550.90.07", "570.86.15", "580.95.05", "590.48.01"])
@@ -254,13 +295,103 @@ def test_a_healthy_host_passes_whatever_it_is_judged_by(show, version) -> None:
     assert told["device.ports", "SXM5"] == told["device.kernel_log", "box"] == ("pass", "ok", None)
 
 
-@pytest.mark.parametrize("fault", CONDITIONS)
-def test_a_condition_turns_exactly_its_checks(show, fault) -> None:
-    before = judged(show("nvidia_h100_8").observe())
-    after = judged(show("nvidia_h100_8", {"fault": fault, "slot": "SXM5"}).observe())
-    assert {key: after.get(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key)} == {
-        (check, "SXM5"): told for check, told in CONDITIONS[fault].items()
+@pytest.mark.parametrize(
+    ("profile", "fault"), [(profile, fault) for profile, faults in CONDITIONS.items() for fault in faults]
+)
+def test_a_condition_turns_exactly_its_checks(show, profile, fault) -> None:
+    subject = SUBJECTS[profile]
+    assert turned(show, profile, {"fault": fault, "slot": PROFILES[profile]}) == {
+        (check, subject): told for check, told in CONDITIONS[profile][fault].items()
     }
+
+
+@pytest.mark.parametrize(
+    ("profile", "ends"),
+    [("nvidia_h100_8", {"SXM5"}), ("amd_mi300x_8", {"OAM3", "OAM5"}), ("ascend_910b_8", {"4", "5"})],
+)
+def test_a_link_that_is_down_is_down_at_both_ends(show, profile, ends) -> None:
+    """NVLink ends at a switch; AMD and Ascend link each card with each other one."""
+    assert turned(show, profile, {"fault": "port_down", "slot": PROFILES[profile]}) == {
+        ("device.ports", subject): ("fail", "down", None) for subject in ends
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("6.8.5", ("unknown", "unknown", None)),
+        ("6.10.5", ("unknown", "unknown", None)),
+        ("6.12.12", ("fail", "down", None)),
+        ("6.14.14", ("fail", "down", None)),
+        ("6.16.6", ("fail", "down", None)),
+    ],
+)
+def test_xgmi_is_told_by_newer_releases_only(show, version, told) -> None:
+    shown = show("amd_mi300x_8", {"fault": "port_down", "slot": "OAM5"}, driver_version=version)
+    assert judged(shown.observe(), "amd_mi300x_8")["device.ports", "OAM5"] == told
+    rc, text, _err = shown.smi("amd-smi", "xgmi")
+    assert rc == 0
+    assert {address: len(ports) for address, ports in amd_xgmi.parse_xgmi(text).items()} == {
+        card.address: 0 if told[0] == "unknown" else 7 if version >= "6.14" else 8 for card in shown.host.cards
+    }
+
+
+@pytest.mark.parametrize(
+    ("profile", "mode", "parts", "first"),
+    [
+        ("nvidia_h100_8", "MIG", 7, {"kind": "mig", "index": 0, "profile": "1g.10gb"}),
+        ("amd_mi300x_8", "CPX", 8, {"kind": "partition", "id": 0, "mode": "CPX", "pci_address": "0000:a6:00.0"}),
+        ("ascend_910b_8", "vNPU", 2, {"kind": "vnpu", "index": 212, "profile": "vir10_3c_32g"}),
+    ],
+)
+def test_a_split_card_counts_as_one_card_and_as_its_parts(show, profile, mode, parts, first) -> None:
+    told = show(profile, {"fault": "partitioned", "slot": PROFILES[profile]}).observe()
+    assert (told.count, told.bus_count, told.logical_count, told.errors) == (8, 8, 7 + parts, [])
+    devices = by_address(told)
+    split = devices.pop(ADDRESSES[PROFILES[profile]])
+    assert (split.partition_mode, len(split.logical)) == (mode, parts)
+    assert first.items() <= split.logical[0].items()
+    assert len({str(one) for one in split.logical}) == parts
+    assert {(device.partition_mode, len(device.logical)) for device in devices.values()} == {("whole", 0)}
+    whole = by_address(show(profile).observe())[split.pci_address]
+    assert (split.serial, split.uuid, split.slot, split.memory_bytes) == (
+        whole.serial,
+        whole.uuid,
+        whole.slot,
+        whole.memory_bytes,
+    )
+
+
+GARBAGE = {"tool_garbage": "accel", "tool_truncated": "", "tool_foreign": "99"}
+
+
+@pytest.mark.parametrize("fault", GARBAGE)
+def test_what_a_tool_prints_and_nobody_can_read_is_kept(show, profile, fault) -> None:
+    shown = show(profile, {"fault": fault})
+    told = shown.observe()
+    assert (told.count, told.bus_count, told.devices) == (None, 8, [])
+    assert {(tool.state, tool.reason) for tool in told.tools} == {("unreadable", None)}
+    # What the bus shows of them stays.
+    assert sorted(one["pci_address"] for one in told.unanswered) == sorted(card.address for card in shown.host.cards)
+    assert {(one["state"], one["link"].width, one["link"].max_width) for one in told.unanswered} == {
+        ("not_reported", 16, 16)
+    }
+    found = findings(told, profile)
+    by_cause: dict = {}
+    for one in found:
+        by_cause.setdefault((one["check"], one["hint"].rpartition(".")[2], one["blocked_by"]), set()).add(
+            one["subject"]
+        )
+    assert by_cause.pop(("device.query", "unreadable", None)) == {"box"}
+    assert by_cause.pop(("device.driver", "ok", None)) == by_cause.pop(("device.kernel_log", "ok", None)) == {"box"}
+    assert by_cause.pop(("device.count", "blocked", "device.query")) == {"box"}
+    assert len(by_cause.pop(("device.link_width", "ok", None))) == 8
+    assert {(cause, blocker) for _check, cause, blocker in by_cause} == {("blocked", "device.query")}
+    assert {len(subjects) for subjects in by_cause.values()} == {8}
+    query = next(one for one in found if one["check"] == "device.query")
+    raw = {"nvidia_h100_8": "570.86.15", "amd_mi300x_8": "AMD Instinct MI300X", "ascend_910b_8": "25.2.0"}[profile]
+    expected = raw if fault == "tool_truncated" else GARBAGE[fault]
+    assert any(expected in piece["excerpt"] for piece in query["evidence"])
 
 
 def test_the_kernel_log_says_why_a_card_is_lost(show) -> None:
@@ -288,10 +419,18 @@ def test_a_held_card_of_any_vendor_has_a_holder(show, name) -> None:
     assert not any(device.processes for device in told.values())
 
 
-@pytest.mark.parametrize("fault", ["ecc", "remap_pending", "xid79", "throttle"])
-def test_a_fault_that_a_vendor_can_not_show_is_refused(show, fault) -> None:
-    with pytest.raises(state.StateError, match=f"{fault} is shown on nvidia only, this is amd"):
-        show("amd_mi300x_8", {"fault": fault, "slot": "OAM5"})
+@pytest.mark.parametrize(
+    ("name", "fault", "shown_on"),
+    [
+        ("amd_mi300x_8", "remap_pending", "nvidia"),
+        ("ascend_910b_8", "remap_pending", "nvidia"),
+        ("ascend_910b_8", "xid79", "nvidia and amd"),
+        ("ascend_910b_8", "throttle", "nvidia and amd"),
+    ],
+)
+def test_a_fault_that_a_vendor_can_not_show_is_refused(show, name, fault, shown_on) -> None:
+    with pytest.raises(state.StateError, match=f"{fault} is shown on {shown_on} only, this is"):
+        show(name, {"fault": fault, "slot": PROFILES[name]})
 
 
 def test_the_journal_gets_the_kernels_lines_in_its_export_format() -> None:

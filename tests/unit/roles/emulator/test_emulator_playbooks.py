@@ -30,7 +30,7 @@ PLAY = """
 """
 FAULTS = (
     "card_lost, card_hung, cards_swapped, card_replaced, link_downtrained, ecc, remap_pending, xid79, throttle, "
-    "process_holding, driver_library_mismatch"
+    "port_down, partitioned, process_holding, tool_garbage, tool_truncated, tool_foreign, driver_library_mismatch"
 )
 
 

@@ -20,6 +20,7 @@ DECLARED = {
     "cluster_accelerator_memory_gib": "80",
     "cluster_accelerator_link_speed_gts": 32,
     "cluster_accelerator_link_width": "16",
+    "cluster_accelerator_partitions": "1",
     "cluster_accelerator_slots": {},
     "cluster_driver_version": "",
     "cluster_tolerance_memory_percent": "10",
@@ -62,6 +63,7 @@ def device(number: int, host: int = 1) -> dict:
             "under_load": True,
         },
         "logical": [],
+        "partition_mode": "whole",
         "health": {"state": "ok", "reasons": []},
         "ecc": {"corrected_volatile": 3, "uncorrected_volatile": 0, "corrected_aggregate": 8,
                 "uncorrected_aggregate": 2, "sram_uncorrected_aggregate": 0},
@@ -139,7 +141,8 @@ def driver_library_mismatch(observation: dict) -> dict:
     changed = copy.deepcopy(observation)
     for card in changed["devices"]:
         card.update(model=None, serial=None, uuid=None, identity="address", memory_bytes=None, driver_version=None,
-                    firmware_version=None, health={"state": "unknown", "reasons": []}, source="sysfs")  # fmt: skip
+                    partition_mode=None, firmware_version=None, health={"state": "unknown", "reasons": []},
+                    source="sysfs")  # fmt: skip
         changed["unanswered"].append(
             {"pci_address": card["pci_address"], "vendor": "nvidia", "state": "not_reported", "slot": card["slot"],
              "link": card["link"]}

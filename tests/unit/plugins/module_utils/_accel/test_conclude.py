@@ -63,9 +63,9 @@ def turned(outcome):
 def test_a_healthy_cluster():
     outcome = cluster()
     assert outcome["verdict"] == "pass"
-    # of each host: reachable, clock, driver, query, count, kernel log, driver version, and 13 checks of 8 cards
-    assert outcome["counts"] == {"pass": 2 * (7 + 8 * 13), "fail": 0, "unknown": 0, "not_applicable": 0, "warnings": 0}
-    assert outcome["lines"] == ["device: pass (0 fail, 0 unknown, 0 warnings, 222 pass)"]
+    # of each host: reachable, clock, driver, query, count, kernel log, driver version, and 14 checks of 8 cards
+    assert outcome["counts"] == {"pass": 2 * (7 + 8 * 14), "fail": 0, "unknown": 0, "not_applicable": 0, "warnings": 0}
+    assert outcome["lines"] == ["device: pass (0 fail, 0 unknown, 0 warnings, 238 pass)"]
 
 
 def test_the_run_that_the_report_takes():
@@ -94,7 +94,7 @@ def test_the_run_that_the_report_takes():
         "model": "NVIDIA H100 80GB HBM3",
         "verdict": "pass",
     }
-    assert len(card["checks"]) == 13
+    assert len(card["checks"]) == 14
     finding = run["findings"][0]
     assert finding["title"] and finding["hint_text"] == "" and "role" not in finding
     json.dumps(run, allow_nan=False)
@@ -103,6 +103,7 @@ def test_the_run_that_the_report_takes():
 BLOCKED_BY_COUNT = ("unknown", "blocked", "device.count")
 TOLD_BY_THE_CARD = (
     "device.model",
+    "device.partition",
     "device.memory",
     "device.slot",
     "device.memory_repair",
@@ -142,7 +143,7 @@ def test_card_lost(shape):
         "7 of 8 cards answer; on the bus but lost: 0000:ba:00.0 (slot SXM5, serial 165040100006)"
     )
     assert "Drain the node" in first["hint_text"]
-    assert outcome["lines"] == ["device: fail (1 fail, 13 unknown, 0 warnings, 208 pass): gpu-01 device.count"]
+    assert outcome["lines"] == ["device: fail (1 fail, 14 unknown, 0 warnings, 223 pass): gpu-01 device.count"]
     # The lost card is still in the map, in its place, with the serial to look for.
     card = outcome["run"]["hosts"][0]["slots"][4]
     assert (card["label"], card["serial"], card["verdict"]) == ("SXM5", "165040100006", "unknown")
@@ -266,7 +267,7 @@ def test_a_host_that_said_nothing():
     assert (host["host"], host["reachable"]) == ("gpu-02", False)
     # What was accepted there is known, how it is now is not.
     assert {slot["verdict"] for slot in host["slots"]} == {"unknown"} and len(host["slots"]) == 8
-    assert outcome["lines"] == ["device: unknown (0 fail, 1 unknown, 0 warnings, 111 pass): gpu-02 host.reachable"]
+    assert outcome["lines"] == ["device: unknown (0 fail, 1 unknown, 0 warnings, 119 pass): gpu-02 host.reachable"]
 
 
 def concluded(parts, part_errors=None, hosts=("gpu-01",), expected=None, **more):
@@ -385,7 +386,7 @@ def test_a_warning_is_counted_and_fails_nothing():
     outcome = cluster(gpu_01=hot)
     assert outcome["verdict"] == "pass"
     assert outcome["counts"]["warnings"] == 1 and outcome["counts"]["fail"] == 0
-    assert outcome["lines"] == ["device: pass (0 fail, 0 unknown, 1 warnings, 221 pass)"]
+    assert outcome["lines"] == ["device: pass (0 fail, 0 unknown, 1 warnings, 237 pass)"]
     card = outcome["run"]["hosts"][0]["slots"][4]
     assert card["verdict"] == "pass"
     assert [c["check"] for c in card["checks"] if c["verdict"] == "fail"] == ["device.health"]
@@ -397,7 +398,7 @@ def test_a_line_names_only_the_first_causes():
         card["link"]["width"] = 8
     line = cluster(gpu_01=bad)["lines"][0]
     assert line == (
-        "device: fail (8 fail, 0 unknown, 0 warnings, 214 pass): gpu-01 SXM1 device.link_width, "
+        "device: fail (8 fail, 0 unknown, 0 warnings, 230 pass): gpu-01 SXM1 device.link_width, "
         "gpu-01 SXM2 device.link_width, gpu-01 SXM3 device.link_width, gpu-01 SXM4 device.link_width, "
         "gpu-01 SXM5 device.link_width, 3 more"
     )
@@ -405,7 +406,7 @@ def test_a_line_names_only_the_first_causes():
 
 def test_chinese():
     outcome = cluster(language="zh", gpu_01=true_to_life(seen.card_lost(seen.healthy())))
-    assert outcome["lines"] == ["device：不通过（不通过 1，无法判定 13，警告 0，通过 208）：gpu-01 device.count"]
+    assert outcome["lines"] == ["device：不通过（不通过 1，无法判定 14，警告 0，通过 223）：gpu-01 device.count"]
     first = outcome["run"]["findings"][0]
     assert first["title"] == "加速卡数量"
     assert (

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import hints, judge
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import THROTTLES
 from observations import NOW
-from test_judge import altered, devices, links, one, pcie_only, state, turned
+from test_judge import PARTITIONS, PARTS, altered, devices, links, one, pcie_only, state, turned
 
 
 def bad(observation, declared=None, subject="SXM5"):
@@ -22,6 +22,65 @@ def bad(observation, declared=None, subject="SXM5"):
 
 def logged(*events, observation=None):
     return {**(observation or seen.healthy()), "kernel_events": list(events)}
+
+
+# ---------------------------------------------------------------------------------------------- partitions
+
+
+def split(**more):
+    """Return a host of which one card is split in two, and what else is not as it was."""
+    observation = altered("partition_mode", "MIG")
+    observation["devices"][6].update(logical=PARTS, **more)
+    return observation
+
+
+def test_a_card_that_is_split_says_so_once_and_its_links_follow():
+    assert bad(split(ports=[])) == {
+        "device.partition": ("fail", "split", None),
+        "device.ports": ("unknown", "blocked", "device.partition"),
+    }
+    told = one(devices(split()), "device.partition", "SXM5")
+    assert told["message"].endswith("is split, MIG (2 partitions); whole cards are declared")
+    assert told["evidence"][0]["excerpt"] == "mig 0 3g.40gb MIG-0\nmig 1 3g.40gb MIG-1"
+
+
+def test_the_memory_of_a_part_is_no_second_fault():
+    assert bad(split(memory_bytes=40 << 30)) == {
+        "device.partition": ("fail", "split", None),
+        "device.memory": ("unknown", "blocked", "device.partition"),
+    }
+    # Nor is there a reason to look away where the card is whole.
+    assert bad(altered("memory_bytes", 40 << 30)) == {"device.memory": ("fail", "small", None)}
+
+
+def test_partitions_that_are_declared_are_no_fault():
+    declared = {PARTITIONS: "2"}
+    told = state(devices(split(), declared))
+    assert told["device.partition", "SXM5"] == ("pass", "ok", None)
+    assert told["device.partition", "SXM6"] == ("fail", "whole", None)
+    assert told["device.ports", "SXM5"] == ("pass", "ok", None)
+    # With MIG there are no links to tell of.
+    told = state(devices(split(ports=[]), declared))
+    assert told["device.ports", "SXM5"] == ("not_applicable", "split", None)
+    assert told["device.count", "gpu-01"] == ("pass", "ok", None)
+
+
+def test_partitions_that_do_not_matter_are_not_judged():
+    told = state(devices(split(), {PARTITIONS: 0}))
+    assert {value for key, value in told.items() if key[0] == "device.partition"} == {
+        ("not_applicable", "not_judged", None)
+    }
+
+
+def test_two_chips_on_one_function_are_no_partitions():
+    chips = [{"kind": "chip", "index": number, "id": number, "uuid": None} for number in range(2)]
+    assert bad(altered("logical", chips)) == {}
+
+
+@pytest.mark.parametrize("mode", ["whole", "not_splittable"])
+def test_a_whole_card_passes_and_one_that_tells_nothing_does_not(mode):
+    assert state(devices(altered("partition_mode", mode)))["device.partition", "SXM5"] == ("pass", "ok", None)
+    assert bad(altered("partition_mode", None)) == {"device.partition": ("unknown", "unknown", None)}
 
 
 # ---------------------------------------------------------------------------------------------- memory

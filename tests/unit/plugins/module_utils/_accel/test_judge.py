@@ -24,20 +24,24 @@ CONDITIONS = (
     "device.kernel_log",
     "device.processes",
 )
-TOLD_BY_THE_CARD = ("device.model", "device.memory", *CONDITIONS)
+TOLD_BY_THE_CARD = ("device.model", "device.partition", "device.memory", *CONDITIONS)
 CARD_CHECKS = (*TOLD_BY_THE_CARD, "device.link_width", "device.link_speed")
 
 
 THROTTLES = "cluster_throttles_allowed"
+PARTITIONS = "cluster_accelerator_partitions"
+PARTS = [{"kind": "mig", "index": number, "uuid": f"MIG-{number}", "profile": "3g.40gb"} for number in range(2)]
 
 
-def links(down=(), slow=()):
-    """Return the 18 links of a card, some down, some with half their lanes."""
+def links(down=(), slow=(), off=()):
+    """Return the 18 links of a card, some down, some with half their lanes, some switched off."""
     ports = copy.deepcopy(seen.device(6)["ports"])
     for number in down:
         ports[number].update(state="down", speed_gbps=None)
     for number in slow:
         ports[number].update(speed_gbps=106.25)
+    for number in off:
+        ports[number].update(state="disabled", speed_gbps=None)
     return ports
 
 
@@ -90,7 +94,7 @@ def test_a_healthy_host_passes_every_check():
     findings = devices(seen.healthy())
     assert {f["verdict"] for f in findings} == {"pass"}
     # Driver, query, count and the log of the host, and 12 of each card.
-    assert len(findings) == 4 + 8 * 12
+    assert len(findings) == 4 + 8 * 13
     assert {f["check"] for f in findings if f["subject"] == "SXM5"} == set(CARD_CHECKS)
     assert judge.verdict(findings) == "pass"
     assert one(findings, "device.count")["expected"] == 8
@@ -591,6 +595,15 @@ CAUSES_OF_A_CARD = [
     (("ports", links(slow=[3])), {}, "device.ports.slow", "critical", 212.5, 18),
     (("ports", links()[:17]), {}, "device.ports.fewer", "critical", 18, 17),
     (("ports", []), {}, "device.ports.unknown", "warning", 18, None),
+    (("ports", links(off=[3, 4])), {}, "device.ports.fewer", "critical", 18, 16),
+    (("partition_mode", None), {}, "device.partition.unknown", "warning", 1, None),
+    (("partition_mode", "CPX"), {}, "device.partition.split", "critical", 1, "CPX (0 partitions)"),
+    (("logical", PARTS), {PARTITIONS: ""}, "device.partition.split", "critical", 1, "2 partitions"),
+    (("logical", PARTS), {PARTITIONS: "all"}, "device.partition.unknown", "warning", None, "2 partitions"),
+    (("logical", PARTS), {PARTITIONS: -1}, "device.partition.unknown", "warning", None, "2 partitions"),
+    (("logical", PARTS), {PARTITIONS: "3"}, "device.partition.count", "critical", 3, "2 partitions"),
+    (("logical", []), {PARTITIONS: 2}, "device.partition.whole", "critical", 2, "whole"),
+    (("logical", PARTS), {PARTITIONS: "0"}, "device.partition.not_judged", "critical", None, "2 partitions"),
     (("processes", [{"pid": 4711, "name": "python3", "memory_bytes": None, "source": "open"}]), {},
      "device.processes.held", "critical", 0, 1),
 ]  # fmt: skip
@@ -1416,6 +1429,9 @@ def everything(language):
         found += slot_findings(observation, language=language)
     for field, declared in (case[:2] for case in CAUSES_OF_A_CARD):
         found += devices(altered(*field), declared, language=language)
+    split = altered("logical", PARTS)
+    split["devices"][6]["ports"] = []
+    found += devices(split, {PARTITIONS: 2}, language=language)
     found += devices(seen.healthy(), {"cluster_processes_allowed": "yes"}, language=language)
     found += devices(seen.driver_library_mismatch(seen.healthy()), AMD, language=language)
     for error in ([DAMAGED], [BOGUS]):

@@ -27,6 +27,7 @@ DECLARED = {
 LOST = "Unable to determine the device handle for GPU 0000:2A:00.0: Unknown Error\n"
 OF_A_CARD = (
     "device.model",
+    "device.partition",
     "device.memory",
     "device.slot",
     "device.memory_repair",
@@ -46,6 +47,7 @@ def card(address, serial=None):
         f'<gpu id="0000{address.upper()}"><product_name>NVIDIA H100 80GB HBM3</product_name>'
         f"<serial>{serial or f'16504230{module:05}'}</serial><uuid>GPU-{serial or module}-0001</uuid>"
         f"<gpu_module_id>{module}</gpu_module_id><gpu_recovery_action>None</gpu_recovery_action>"
+        "<mig_mode><current_mig>Disabled</current_mig></mig_mode>"
         "<fb_memory_usage><total>81559 MiB</total></fb_memory_usage>"
         "<remapped_rows><remapped_row_pending>No</remapped_row_pending></remapped_rows>"
         "<ecc_errors><volatile><dram_uncorrectable>0</dram_uncorrectable></volatile></ecc_errors>"

@@ -189,3 +189,19 @@ def test_half_a_character_is_replaced():
 )
 def test_name_and_value(line, told):
     assert text.name_and_value(line) == told
+
+
+@pytest.mark.parametrize(
+    ("output", "broken"),
+    [
+        ("", False),
+        ("Failed to initialize NVML: Unknown Error\r\n", False),
+        ("温度\t45 °C\n", False),
+        ("\x1b[4mGPU0\x1b[0m\n", False),
+        ("\x7fELF", True),
+        ("GPU\x00 0", True),
+        ("GPU \ufffd", True),
+    ],
+)
+def test_garbled(output, broken):
+    assert text.garbled(output) is broken

@@ -292,6 +292,7 @@ def test_healthy_host_up_to_6():
         driver_version="6.10.5",
         firmware_version="022.040.009.043.000777",
         memory_bytes=196592 * MIB,
+        partition_mode="whole",
         link=Link(speed_gts=32.0, width=16, max_speed_gts=32.0, max_width=16, under_load=False),
         health=answer.devices[0].health,
         ecc=Ecc(corrected_volatile=3, uncorrected_volatile=0),
@@ -636,6 +637,45 @@ def test_garbage_is_no_answer_and_kept(name):
     assert [(tool.name, tool.state) for tool in answer.tools] == [("amd-smi", "unreadable"), ("rocm-smi", "unreadable")]
     if junk.strip("\0 \n"):
         assert all(tool.excerpt.strip() for tool in answer.tools)
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        ('{"gpu_data": [{"gpu": 0, "asic"', "unreadable"),
+        ('{"schema": 99}', "unreadable"),
+        ("\x7fELF\x02", "unreadable"),
+        ("Traceback (most recent call last):\n  Segmentation fault\n", "failed"),
+        ("", "failed"),
+    ],
+)
+def test_damaged_is_not_refused(said, state):
+    """What was begun or is no text is damaged, whatever the exit code says; words are the tool's reason."""
+    answer, _unused = ask(dict.fromkeys([STATIC, METRIC, LIST, ROCM, *alone("static", None)], (1, said, "")))
+    assert (answer.count, [tool.state for tool in answer.tools]) == (None, [state, state])
+
+
+@pytest.mark.parametrize(
+    ("model", "partition", "kernel", "mode"),
+    [
+        ("AMD Instinct MI300X", {"compute_partition": "SPX", "partition_id": 0}, None, "whole"),
+        ("AMD Instinct MI300X", {"compute_partition": "CPX", "partition_id": 0}, None, "CPX"),
+        ("AMD Instinct MI300X", {"accelerator_partition": "DPX"}, None, "DPX"),
+        ("AMD Instinct MI300X", {"compute_partition": "N/A"}, "SPX", "whole"),
+        ("AMD Instinct MI300X", {"compute_partition": "N/A"}, "QPX", "QPX"),
+        ("AMD Instinct MI300X", {"compute_partition": "N/A"}, None, None),
+        ("AMD Instinct MI210", {"compute_partition": "N/A"}, None, "not_splittable"),
+        ("AMD Instinct MI210", None, None, "not_splittable"),
+    ],
+)
+def test_whether_a_card_is_split(model, partition, kernel, mode):
+    entry = {"gpu": 0, "asic": {"market_name": model}, "bus": {"bdf": MI300X[0]}}
+    entry.update({} if partition is None else {"partition": partition})
+    files = {f"/sys/bus/pci/devices/{MI300X[0]}/current_compute_partition": f"{kernel}\n"} if kernel else {}
+    told = {STATIC: (0, json.dumps([entry]), ""), METRIC: (0, '[{"gpu": 0, "usage": "N/A"}]', "")}
+    answer, _unused = ask(told, MI300X[:1], files)
+    assert answer.devices[0].partition_mode == mode
+    assert bool(answer.devices[0].logical) == (mode not in (None, "whole", "not_splittable"))
 
 
 NONSENSE = [

@@ -637,6 +637,21 @@ GARBAGE = {
 }
 
 
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        ("+---+\n| npu-smi 99.0  Version: 99.0 |\n+---+\n", "unreadable"),
+        ("\x7fELF\x02", "unreadable"),
+        ("Segmentation fault\n", "failed"),
+        ("", "failed"),
+    ],
+)
+def test_damaged_is_not_refused(said, state):
+    """A table that was begun or is no text is damaged, whatever the exit code says; words are the tool's reason."""
+    answer, _unused = ask(dict.fromkeys(answers(), (1, said, "")))
+    assert (answer.count, answer.tools[0].state) == (None, state)
+
+
 @pytest.mark.parametrize("name", GARBAGE)
 def test_garbage_is_unreadable_and_kept(name):
     junk = GARBAGE[name]

@@ -27,6 +27,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel.model import 
 )
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors import nvidia
+from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.base import Unreadable
 from doubles import HANG, RecordedRunner
 
 OWN = Path(__file__).resolve().parents[5] / "recordings/nvidia"
@@ -114,6 +115,7 @@ def test_generation_390():
         driver_version="390.116",
         firmware_version="88.00.7E.00.03",
         memory_bytes=32480 * MIB,
+        partition_mode="not_splittable",
         link=Link(speed_gts=8.0, width=16, max_speed_gts=8.0, max_width=16, under_load=False),
         health=Health("ok"),
         ecc=Ecc(corrected_volatile=0, uncorrected_volatile=0, corrected_aggregate=2, uncorrected_aggregate=0),
@@ -288,6 +290,42 @@ def test_health(fields, state, reasons):
 )
 def test_under_load(pstate, utilisation, expected):
     assert nvidia.under_load(pstate, utilisation) is expected
+
+
+@pytest.mark.parametrize(
+    ("section", "driver", "mode"),
+    [
+        (
+            "<mig_mode><current_mig>Enabled</current_mig><pending_mig>Enabled</pending_mig></mig_mode>",
+            "570.86.15",
+            "MIG",
+        ),
+        (
+            "<mig_mode><current_mig>Disabled</current_mig><pending_mig>Enabled</pending_mig></mig_mode>",
+            "570.86.15",
+            "whole",
+        ),
+        ("<mig_mode><current_mig>N/A</current_mig></mig_mode>", "570.86.15", "not_splittable"),
+        ("<mig_mode><current_mig>[Not Supported]</current_mig></mig_mode>", "470.82", "not_splittable"),
+        ("<mig_mode><current_mig>Unknown Error</current_mig></mig_mode>", "570.86.15", None),
+        ("<mig_mode><current_mig>On</current_mig></mig_mode>", "570.86.15", None),
+        ("<mig_mode></mig_mode>", "570.86.15", None),
+        ("", "450.51.06", None),
+        ("", "418.87", "not_splittable"),
+        ("", "", None),
+    ],
+)
+def test_whether_a_card_is_split(section, driver, mode):
+    (device,) = nvidia.parse_query(document(card().replace("</gpu>", f"{section}</gpu>"), driver=driver)).devices
+    assert (device.partition_mode, device.logical) == (mode, [])
+
+
+@pytest.mark.parametrize("count", ["", "N/A"])
+def test_an_answer_without_cards_is_no_host_without_cards(count):
+    """A generation to come may call them something else."""
+    with pytest.raises(Unreadable, match="no gpu in the answer"):
+        nvidia.parse_query(document(attached=count))
+    assert nvidia.parse_query(document(attached=0)).devices == []
 
 
 def test_values_that_are_none():
@@ -671,6 +709,9 @@ def test_a_damaged_answer_is_made_up_for_by_asking_each_card():
     assert tool.state == TOOL_UNREADABLE
 
 
+BOTH = ("0000:18:00.0", "0000:2a:00.0")
+
+
 def test_csv_is_the_last_resort():
     half = document(card())[:-30]
     addresses = ["0000:1b:00.0", "0000:43:00.0", "0000:ba:00.0"]
@@ -722,7 +763,59 @@ def test_csv_rows():
 )
 def test_csv_that_is_none(row):
     with pytest.raises(nvidia.Unreadable):
-        nvidia.parse_csv(row)
+        nvidia.parse_csv(f"{row}\n")
+
+
+def test_csv_without_an_end_is_cut_off():
+    """Half of "12" errors is another number."""
+    with pytest.raises(nvidia.Unreadable, match="the last row has no end: 2, NVIDIA H200"):
+        nvidia.parse_csv(own("query-gpu_580_3xH200.csv").rstrip("\n"))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_a_card_whose_answer_nobody_can_read_is_not_counted_as_missing(rows):
+    half = document(card())[:-30]
+    addresses = ["0000:1b:00.0", "0000:43:00.0", "0000:ba:00.0"]
+    table = "".join(own("query-gpu_580_3xH200.csv").splitlines(keepends=True)[:rows])
+    answer, tool, _runner = ask(
+        {ALL: (0, half, ""), **{alone(address): (0, half, "") for address in addresses}, CSV: (0, table, "")},
+        *addresses,
+    )
+    assert (answer.count, tool.state, len(answer.devices)) == (None, TOOL_UNREADABLE, rows)
+
+
+def test_one_answer_that_nobody_can_read_leaves_the_number_open():
+    answers = answers_alone("0000:18:00.0", "0000:2a:00.0")
+    answers[alone("0000:2a:00.0")] = (1, "\x7fELF\x02\x01", "")
+    answer, tool, _runner = ask({ALL: (1, "\x7fELF\x02\x01", ""), CSV: (1, "\x7fELF", ""), **answers}, *BOTH)
+    assert (answer.count, tool.state) == (None, TOOL_UNREADABLE)
+    assert [device.pci_address for device in answer.devices] == ["0000:18:00.0"]
+
+
+def test_a_card_that_fails_in_words_is_counted_as_one_that_did_not_answer():
+    answers = answers_alone("0000:18:00.0", "0000:2a:00.0")
+    answers[alone("0000:2a:00.0")] = (1, "Something new went wrong\n", "")
+    answer, _tool, _runner = ask({ALL: (1, "Something new went wrong\n", ""), CSV: (1, "", ""), **answers}, *BOTH)
+    assert (answer.count, [device.pci_address for device in answer.devices]) == (1, ["0000:18:00.0"])
+
+
+@pytest.mark.parametrize(
+    ("rc", "said", "state"),
+    [
+        (1, "Segmentation fault\n", TOOL_FAILED),
+        (139, "", TOOL_FAILED),
+        (1, "\x7fELF\x02", TOOL_UNREADABLE),
+        (0, "\ufffd\ufffd", TOOL_UNREADABLE),
+        (1, document(card())[:-30], TOOL_UNREADABLE),
+        (0, "Segmentation fault\n", TOOL_UNREADABLE),
+    ],
+)
+def test_damaged_is_not_refused(rc, said, state):
+    """What is readable and comes with an exit code is the tool's reason; what is not is damaged."""
+    answers = {alone(address): (rc, said, "") for address in BOTH}
+    answer, tool, _runner = ask({ALL: (rc, said, ""), CSV: (rc, said, ""), **answers}, *BOTH)
+    assert (tool.state, answer.count, answer.devices) == (state, None, [])
+    assert tool.excerpt == said.replace("\x7f", "\ufffd").replace("\x02", "\ufffd").strip()
 
 
 def test_names_of_programs_may_break_the_document():
@@ -852,11 +945,13 @@ def test_recorded_errors(recordings):
 
 def test_recorded_csv(recordings):
     fields = ("index", "name", "memory.total", "memory.used", "utilization.gpu", "temperature.gpu", "pci.bus_id")
-    rows = nvidia.parse_csv((recordings / "nvidia/query-gpu_4xL20_csv.txt").read_text(), fields)
+    # Who copied these left out the end of the last line.
+    rows = nvidia.parse_csv((recordings / "nvidia/query-gpu_4xL20_csv.txt").read_text().rstrip() + "\n", fields)
     assert [row.pci_address for row in rows] == ["0000:16:00.0", "0000:19:00.0", "0000:1a:00.0", "0000:1d:00.0"]
     assert {row.model for row in rows} == {"NVIDIA L20"}
     fields = ("index", "uuid", "name", "pci.bus_id", *("x",) * 7)
-    rows = nvidia.parse_csv((recordings / "nvidia/query-gpu_edge_reset-required_csv.txt").read_text(), fields)
+    sick = (recordings / "nvidia/query-gpu_edge_reset-required_csv.txt").read_text().rstrip() + "\n"
+    rows = nvidia.parse_csv(sick, fields)
     assert [row.health.state for row in rows] == ["unknown", "warning", "critical"]
 
 
@@ -869,6 +964,12 @@ def test_recorded_list_of_split_cards(recordings):
         "1g.18gb",
         "1g.18gb",
     ]
+
+
+def test_recorded_links_of_a_split_card(recordings):
+    """With MIG the tool names the card and tells no link of it."""
+    cards = nvidia.parse_nvlink((recordings / "nvidia/capture_nvidia-h200-mig__590.48.01.txt").read_text())
+    assert cards == {"GPU-00000000-0000-0000-0000-000000000000": []}
 
 
 def test_recorded_xml_cut_anywhere(recordings):
