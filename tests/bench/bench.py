@@ -3,16 +3,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the collection costs, as ratios measured in one run on a rehearsal cluster (`make bench`).
 
-1. `accelerator_info` on eight cards against 1.3 x the bare vendor command + a bare `ping` module. The three are
-   measured in turn, round after round, so that a busy machine slows all of them; medians are compared.
-2. A second `site` run: changed tasks, number of tasks, seconds a host.
+Each line ends with the ratio to what is allowed, and `pass` or `missed`. A busy machine misses more, so nothing
+hangs on it: the exit status is 0 unless something could not be measured at all.
 
-With `--offline` nothing but what needs no cluster, in this process, the best of several runs each:
+1. `accelerator_info` on eight cards against the bare vendor commands + a bare `ping` module + 0.10 s. They are measured
+   in turn, round after round, so that a busy machine slows all of them; medians are compared.
+2. `accelerator_info` without a vendor's tool, from sysfs alone, against `ping` + 0.10 s.
+3. The start of `accelctl` on a host (0.15 s).
+4. A second `site` run: changed tasks, number of tasks, seconds a host.
 
-3. Reading the answer of each vendor's tool for 64 devices (20 ms), as the emulator prints it.
-4. Comparing the slot records of 1,000 hosts with 8,000 cards with their baselines (0.5 s).
+With `--offline` nothing but what needs no cluster, in this process:
 
-Exit status 1 when a target is missed.
+5. Reading the answer of each vendor's tool for 64 devices (20 ms), as the emulator prints it.
+6. Comparing the slot records of 1,000 hosts with 8,000 cards with their baselines (0.5 s).
+7. Loading what `accelctl` loads (0.15 s), in a process of its own.
 """
 
 from __future__ import annotations
@@ -34,11 +38,29 @@ ROOT = Path(__file__).resolve().parents[2]
 INVENTORY = ROOT / "inventories/rehearsal"
 BIN = Path(sys.executable).parent
 ROUNDS = 7
-ALLOWED = 1.3
+OVERHEAD_SECONDS = 0.10
+ACCELCTL_SECONDS = 0.15
 OFFLINE_ROUNDS = 9
 DEVICES, PARSE_SECONDS = 64, 0.020
 HOSTS, CARDS_A_HOST, COMPARE_SECONDS = 1000, 8, 0.5
-VENDOR_COMMANDS = {"gpu-01": "nvidia-smi -q -x", "gpu-03": "amd-smi static --json", "npu-01": "npu-smi info"}
+# As a query asks them: what it asks at the same time runs at the same time here.
+VENDOR_COMMANDS = {
+    "gpu-01": "nvidia-smi -q -x; nvidia-smi nvlink -s",
+    "gpu-03": "amd-smi static --json & amd-smi metric --json; wait",
+    "npu-01": "npu-smi info; for npu in 0 1 2 3 4 5 6 7; do npu-smi info -t board -i $npu & done; wait",
+}
+# A vendor without cards and tool there: the bus is walked, nothing is asked.
+SYSFS_ONLY = json.dumps({"vendors": ["gaudi"], "gather": ["slots"]})
+
+
+def judged(what: str, times: list[float], allowed: float, why: str, of_times=statistics.median) -> bool:
+    """Print one figure with its spread, what is allowed and why, the ratio, and whether it passes."""
+    seconds = of_times(times)
+    print(
+        f"{what}: {seconds:.3f} s (of {len(times)}: {min(times):.3f} to {max(times):.3f}); allowed {allowed:.3f} s "
+        f"({why}); ratio {seconds / allowed:.2f}: {'pass' if seconds <= allowed else 'missed'}"
+    )
+    return seconds <= allowed
 
 
 def ansible(program: str, *arguments: str) -> tuple[float, str]:
@@ -67,7 +89,7 @@ def vendor_seconds(host: str, command: str) -> float:
     """Return what the bare vendor command takes on the host, measured there."""
     instance = os.environ.get("ACCEL_REHEARSAL_INSTANCE", "rehearsal")
     config = ROOT / ".cache" / instance / "ssh/config"
-    timed = f"TIMEFORMAT=%R; time {command} >/dev/null"
+    timed = f"TIMEFORMAT=%R; time {{ {command}; }} >/dev/null"
     done = subprocess.run(
         ["ssh", "-F", str(config), host, timed], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
@@ -76,21 +98,43 @@ def vendor_seconds(host: str, command: str) -> float:
     return float(done.stderr.split()[-1])
 
 
-def query_cost(host: str, command: str) -> bool:
-    """Print and judge the cost of the device query on one host."""
-    pings, queries, vendors = [], [], []
+def query_cost(host: str, command: str) -> list[bool]:
+    """Print and judge the cost of the device query on one host, with the vendor's tool and without."""
+    pings, queries, vendors, walks = [], [], [], []
     for _unused in range(ROUNDS):
         pings.append(ansible("ansible", host, "-m", "ansible.builtin.ping")[0])
         vendors.append(vendor_seconds(host, command))
         queries.append(ansible("ansible", host, "-m", "accel.cluster.accelerator_info")[0])
-    ping, vendor, query = (statistics.median(values) for values in (pings, vendors, queries))
-    allowed = ALLOWED * vendor + ping
-    print(
-        f"accelerator_info on {host}: {query:.3f} s; "
-        f"allowed {ALLOWED} x {vendor:.3f} s ({command}) + {ping:.3f} s (ping)"
-        f" = {allowed:.3f} s; ratio {query / allowed:.2f} (at most 1.00)"
-    )
-    return query <= allowed
+        walks.append(ansible("ansible", host, "-m", "accel.cluster.accelerator_info", "-a", SYSFS_ONLY)[0])
+    ping, vendor = statistics.median(pings), statistics.median(vendors)
+    bare = f"{ping:.3f} s ping + {OVERHEAD_SECONDS} s"
+    return [
+        judged(
+            f"accelerator_info on {host}",
+            queries,
+            vendor + ping + OVERHEAD_SECONDS,
+            f"{vendor:.3f} s vendor commands + {bare}",
+        ),
+        judged(f"accelerator_info from sysfs alone on {host}", walks, ping + OVERHEAD_SECONDS, bare),
+    ]
+
+
+def accelctl_cost(host: str) -> bool:
+    """Print and judge how long accelctl takes to say how it is used."""
+    seconds = [vendor_seconds(host, "accelctl --help") for _unused in range(ROUNDS)]
+    return judged(f"accelctl --help on {host}", seconds, ACCELCTL_SECONDS, "start of a command")
+
+
+def load_cost() -> bool:
+    """Print and judge what loading accelctl's code takes, from compiled files as on a host."""
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from _accel import cli"
+    argv = [sys.executable, "-I", "-c", code, str(ROOT / "plugins/module_utils")]
+    seconds = []
+    for _unused in range(OFFLINE_ROUNDS):
+        started = time.perf_counter()
+        subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
+        seconds.append(time.perf_counter() - started)
+    return judged("loading accelctl", seconds, ACCELCTL_SECONDS, "start of a command")
 
 
 def site_cost() -> bool:
@@ -107,14 +151,14 @@ def site_cost() -> bool:
     return bool(rows) and changed == 0
 
 
-def best(action: Callable[[], object]) -> float:
-    """Return the seconds of the fastest of several runs: what the code costs, not what else runs on the machine."""
+def measured(action: Callable[[], object]) -> list[float]:
+    """Return the seconds of several runs, of this process alone: what the code costs, not the machine."""
     seconds = []
     for _unused in range(OFFLINE_ROUNDS):
-        started = time.perf_counter()
+        started = time.process_time()
         action()
-        seconds.append(time.perf_counter() - started)
-    return min(seconds)
+        seconds.append(time.process_time() - started)
+    return seconds
 
 
 def big_host(profile: str):
@@ -172,12 +216,9 @@ def parse_cost() -> list[bool]:
         found = count(text)
         if found != DEVICES:
             sys.exit(f"{command}: {found} devices of {DEVICES} were read; the answer does not fit the parser")
-        seconds = best(lambda text=text, count=count: count(text))
-        print(
-            f"{command}, {DEVICES} devices, {len(text) / 1024:.0f} KiB: {seconds * 1000:.1f} ms; "
-            f"allowed {PARSE_SECONDS * 1000:.0f} ms; ratio {seconds / PARSE_SECONDS:.2f} (at most 1.00)"
-        )
-        good.append(seconds <= PARSE_SECONDS)
+        seconds = measured(lambda text=text, count=count: count(text))
+        what = f"{command}, {DEVICES} devices, {len(text) / 1024:.0f} KiB"
+        good.append(judged(what, seconds, PARSE_SECONDS, "the least counts", min))
     return good
 
 
@@ -219,12 +260,10 @@ def compare_cost() -> bool:
     found = slots.compare_cluster(baselines, records)
     if sum(slots.differs(one) for one in found.values()) != HOSTS // 10:
         sys.exit("the comparison did not find the cards that changed places")
-    seconds = best(lambda: slots.compare_cluster(baselines, records))
-    print(
-        f"compare {HOSTS * CARDS_A_HOST} cards of {HOSTS} hosts: {seconds:.3f} s; allowed {COMPARE_SECONDS} s; "
-        f"ratio {seconds / COMPARE_SECONDS:.2f} (at most 1.00)"
+    seconds = measured(lambda: slots.compare_cluster(baselines, records))
+    return judged(
+        f"compare {HOSTS * CARDS_A_HOST} cards of {HOSTS} hosts", seconds, COMPARE_SECONDS, "the least counts", min
     )
-    return seconds <= COMPARE_SECONDS
 
 
 def main() -> int:
@@ -232,12 +271,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--offline", action="store_true", help="only what needs no cluster")
     offline = parser.parse_args().offline
-    good = [*parse_cost(), compare_cost()]
+    good = [*parse_cost(), compare_cost(), load_cost()]
     if not offline:
-        good += [query_cost(host, command) for host, command in VENDOR_COMMANDS.items()]
-        good.append(site_cost())
+        for host, command in VENDOR_COMMANDS.items():
+            good += query_cost(host, command)
+        good += [accelctl_cost("gpu-01"), site_cost()]
     print(json.dumps({"targets": len(good), "met": sum(good)}))
-    return 0 if all(good) else 1
+    return 0
 
 
 if __name__ == "__main__":

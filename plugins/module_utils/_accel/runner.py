@@ -110,26 +110,12 @@ class Runner:
 
     def read(self, path: str) -> str | None:
         """Return the text of a small file, stripped; None when it cannot be read."""
-        found = self.read_bytes(path)
+        found = _bytes_of(path)
         return None if found is None else found.decode("utf-8", "replace").strip()
 
     def read_bytes(self, path: str) -> bytes | None:
         """Return the bytes of a small file (a DMI table); None when it cannot be read."""
-        # Some hundred files of the kernel are read a query: without a buffer that is twice as fast.
-        try:
-            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            found = part = os.read(handle, 1 << 14)
-            while part and len(found) < READ_FILE_BYTES:
-                part = os.read(handle, 1 << 14)
-                found += part
-            return found[:READ_FILE_BYTES]
-        except OSError:
-            return None
-        finally:
-            os.close(handle)
+        return _bytes_of(path)
 
     def write(self, path: str, text: str) -> str | None:
         """Write a value into a file of the kernel; return why it could not be, None when it was."""
@@ -194,6 +180,24 @@ class BoundedRunner(Runner):
         if left <= 0:
             return Result(list(argv), None, "", "the time for all commands was over", hung=True)
         return super().run(argv, min(timeout_seconds, left))
+
+
+def _bytes_of(path: str) -> bytes | None:
+    # Some hundred files of the kernel are read a query: without a buffer that is twice as fast.
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        found = part = os.read(handle, 1 << 14)
+        while part and len(found) < READ_FILE_BYTES:
+            part = os.read(handle, 1 << 14)
+            found += part
+        return found[:READ_FILE_BYTES]
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
 
 
 class _Ending:

@@ -53,6 +53,22 @@ def test_nothing_is_waited_for_on_the_input():
     assert Runner().run(python("import sys; print(repr(sys.stdin.read()))"), 30).stdout == "''\n"
 
 
+@pytest.mark.parametrize("told", ["at once", "by looking"])
+def test_the_end_of_a_command_is_seen_on_every_kernel(monkeypatch, told):
+    if told == "by looking":  # as on Linux before 5.3
+
+        def none_there(pid):
+            raise OSError("Function not implemented")
+
+        monkeypatch.setattr(os, "pidfd_open", none_there, raising=False)
+    handles = len(os.listdir("/proc/self/fd"))
+    done = Runner().run(python("import sys, time; time.sleep(0.3); sys.exit(3)"), 30)
+    assert (done.rc, done.hung) == (3, False)
+    hung = Runner().run(python("import time; time.sleep(600)"), 0.3)
+    assert (hung.rc, hung.hung) == (None, True)
+    assert len(os.listdir("/proc/self/fd")) == handles
+
+
 def test_a_command_that_hangs_is_given_up_with_what_it_said():
     code = "import sys, time; print('begun'); sys.stdout.flush(); time.sleep(600)"
     began = time.monotonic()
