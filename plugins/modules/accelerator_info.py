@@ -170,7 +170,9 @@ devices:
       elements: dict
       returned: always
     health:
-      description: C(state) is V(ok), V(warning), V(critical) or V(unknown); C(reasons) say why.
+      description:
+        - C(state) is V(ok), V(warning), V(critical) or V(unknown); C(reasons) say why.
+        - C(codes) are the fault codes that the card tells now (Ascend), written as in C(kernel_events).
       type: dict
       returned: always
     ecc:
@@ -235,7 +237,7 @@ devices:
         limited_by:
         under_load: true
       logical: []
-      health: {state: ok, reasons: []}
+      health: {state: ok, reasons: [], codes: []}
       ecc:
         corrected_volatile: 0
         uncorrected_volatile: 0

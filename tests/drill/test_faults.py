@@ -74,6 +74,14 @@ FAULTS = {
         {"inject_host": "gpu-01", "inject_fault": "ecc", "inject_slot": "SXM4"},
         {("device.ecc", "gpu-01", "SXM4"): ("fail", "uncorrected", None)},
     ),
+    "ecc of an npu": (
+        {"inject_host": "npu-01", "inject_fault": "ecc", "inject_slot": "4"},
+        {
+            ("device.ecc", "npu-01", "4"): ("fail", "uncorrected", None),
+            # The fault code that the tool tells is the error that it counts.
+            **card("npu-01", "4", "device.health", blocked_by="device.ecc"),
+        },
+    ),
     "remap_pending": (
         {"inject_host": "gpu-01", "inject_fault": "remap_pending", "inject_slot": "SXM2"},
         {

@@ -646,7 +646,7 @@ class _HostJudge:
             self._memory(card, blocker)
             conditions.memory_repair(self, card, blocker)
             conditions.ecc(self, card, blocker)
-            self._health(card, blocker)
+            conditions.health(self, card, blocker, self._evidence())
             conditions.temperature(self, card, blocker)
             conditions.throttle(self, card, blocker)
             conditions.ports(self, card, blocker)
@@ -848,18 +848,6 @@ class _HostJudge:
             self.add("device.memory.small", card, evidence=evidence, **values)
         else:
             self.add("device.memory.ok", card, expected=declared, observed=gib)
-
-    def _health(self, card: _Card, blocker: str | None) -> None:
-        health = _dict(card.device.get("health"))
-        state = health.get("state")
-        reasons = health.get("reasons")
-        told = "; ".join(str(reason) for reason in reasons) if isinstance(reasons, list) else ""
-        if blocker:
-            self._blocked("device.health", card, blocker)
-            return
-        state = state if state in ("ok", "warning", "critical") else "unknown"
-        shown = "ok" if state == "ok" else told or (self.say["not_told"] if state == "unknown" else state)
-        self.add(f"device.health.{state}", card, expected="ok", observed=shown, evidence=self._evidence())
 
     def _link_evidence(self, card: _Card) -> list[dict]:
         if not card.address:

@@ -13,7 +13,7 @@ that this one follows from, None for one that stands for itself. ``at`` is the t
 
 Sources of the actions: NVIDIA, "XID Errors" (docs.nvidia.com/deploy/xid-errors) and "GPU Memory Error Management";
 the messages of the Linux driver amdgpu (amdgpu_ras.c, amdgpu_device.c, amdgpu_job.c) and of the kernel's AER
-(drivers/pci/pcie/aer.c); the fault codes of Ascend MindCluster (80E01801, 80E18402).
+(drivers/pci/pcie/aer.c); the fault codes of Ascend MindCluster.
 """
 
 from __future__ import annotations
@@ -86,8 +86,14 @@ MEANINGS = {
     "gpu init failed": Meaning("reset", None, "initialisation of the GPU failed"),
     "ring timeout": Meaning("watch", None, "a job did not end in time"),
     "bus lost": Meaning("reset", _COUNT, "the GPU has fallen off the bus"),
+    # The vendor starts the job anew after a multi-bit error; the memory it came from is still in use then. Each is told
+    # by two numbers (event and black box of the driver, dms_event.c). Other codes of this vendor: ascend_codes.py.
     "ascend 0x80e01801": Meaning("reset", _ECC, "multi-bit error of the on-chip memory"),
+    "ascend 0xa8028802": Meaning("reset", _ECC, "multi-bit error of the on-chip memory"),
+    "ascend 0x80e18401": Meaning("ignore", _MEMORY, "rows of the on-chip memory are isolated"),
+    "ascend 0xa4028801": Meaning("ignore", _MEMORY, "rows of the on-chip memory are isolated"),
     "ascend 0x80e18402": Meaning("replace", _MEMORY, "64 rows of the on-chip memory are isolated"),
+    "ascend 0xa8028801": Meaning("replace", _MEMORY, "64 rows of the on-chip memory are isolated"),
     "aer corrected": Meaning("watch", None, "corrected PCIe errors"),
     "aer nonfatal": Meaning("watch", None, "uncorrected PCIe errors, not fatal"),
     "aer fatal": Meaning("reset", None, "fatal PCIe error"),
@@ -320,7 +326,7 @@ def meaning(event: dict, overrides: dict | None = None) -> Meaning:
     A code that is not in the table is to be watched: nobody may drop what he does not know.
     """
     code, message = str(event.get("code") or ""), str(event.get("message") or "")
-    known = MEANINGS.get(code, _UNKNOWN_CODE)
+    known = MEANINGS.get(code) or _listed(code) or _UNKNOWN_CODE
     if code in _NVLINK5 or code.startswith("sxid "):
         action = "reset" if _FATAL.search(message) else "watch"
         known = Meaning(
@@ -336,6 +342,17 @@ def meaning(event: dict, overrides: dict | None = None) -> Meaning:
     if chosen in ACTIONS:
         return Meaning(str(chosen), known.check, known.words)
     return known
+
+
+def _listed(code: str) -> Meaning | None:
+    """Return what the vendor's own list says of a code."""
+    if not code.startswith("ascend "):
+        return None
+    # Imported when needed: few hosts have these cards, and fewer such a code.
+    from .ascend_codes import look_up
+
+    found = look_up(code)
+    return Meaning(found[0], None, found[1]) if found else None
 
 
 def override_problem(overrides: object) -> str | None:

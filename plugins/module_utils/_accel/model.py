@@ -70,10 +70,15 @@ class SlotName:
 
 @dataclass
 class Health:
-    """State of a device: ok, warning, critical or unknown, and the reasons in words."""
+    """State of a device: ok, warning, critical or unknown, and the reasons in words.
+
+    ``codes`` are the fault codes that the device tells now, as ``kernel_log.meaning`` knows them ("ascend 0x80e01801");
+    the reason that a code stands for holds its number.
+    """
 
     state: str = "unknown"
     reasons: list[str] = field(default_factory=list)
+    codes: list[str] = field(default_factory=list)
 
 
 # What keeps a device below its clocks, whatever the vendor calls it.

@@ -33,8 +33,13 @@ FAULTS: dict[str, tuple[int, str]] = {
     "driver_library_mismatch": (0, "user space and kernel module of the driver do not fit"),
 }
 
-# Rendered for one vendor so far.
-OF_VENDOR = {"ecc": "nvidia", "remap_pending": "nvidia", "xid79": "nvidia", "throttle": "nvidia"}
+# Not rendered for every vendor so far.
+OF_VENDORS = {
+    "ecc": ("nvidia", "ascend"),
+    "remap_pending": ("nvidia", "ascend"),
+    "xid79": ("nvidia",),
+    "throttle": ("nvidia",),
+}
 
 HEALTH = ("ok", "warning", "critical")
 SLOT_SCHEMES = ("card", "bridge", "none")
@@ -468,9 +473,10 @@ def _faults(state: dict, vendor: str, cards: list[Card], complaints: list[str]) 
         except StateError as exc:
             complaints += [f"faults[{position}].{text}" for text in exc.complaints]
             continue
-        wanted = OF_VENDOR.get(entry["fault"], vendor)
-        if wanted != vendor:
-            complaints.append(f"faults[{position}].fault: {entry['fault']} is shown on {wanted} only, this is {vendor}")
+        wanted = OF_VENDORS.get(entry["fault"], (vendor,))
+        if vendor not in wanted:
+            known = ", ".join(wanted)
+            complaints.append(f"faults[{position}].fault: {entry['fault']} is shown on {known} only, this is {vendor}")
         elif entry not in faults:
             faults.append(entry)
     # Cards are first put where they sit; what ails a slot ails the card that is there then.

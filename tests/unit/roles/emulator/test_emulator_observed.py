@@ -76,8 +76,8 @@ def test_a_sick_card_says_so_and_no_other(show, profile, state) -> None:
             ("nvidia_h100_8", "critical"): ("replace", 4, "ok"),
             ("amd_mi300x_8", "warning"): (sick.repair.state, 0, "warning"),
             ("amd_mi300x_8", "critical"): (sick.repair.state, 4, "ok"),
-            ("ascend_910b_8", "warning"): ("unknown", None, "warning"),
-            ("ascend_910b_8", "critical"): ("unknown", None, "critical"),
+            ("ascend_910b_8", "warning"): ("reset", 0, "warning"),
+            ("ascend_910b_8", "critical"): ("ok", 4, "critical"),
         }[profile, state]
     )
     assert bool(sick.health.reasons) == (sick.health.state != "ok")
@@ -234,13 +234,30 @@ CONDITIONS = {
 }
 
 
-def judged(observation) -> dict:
+# The same on slot 5 of the emulated Ascend host: its tool tells fault codes, which the counters explain.
+ASCEND_CONDITIONS = {
+    "ecc": {
+        "device.ecc": ("fail", "uncorrected", None),
+        "device.health": ("unknown", "blocked", "device.ecc"),
+    },
+    "remap_pending": {
+        "device.memory_repair": ("fail", "reset", None),
+        "device.ecc": ("unknown", "blocked", "device.memory_repair"),
+        "device.health": ("unknown", "blocked", "device.memory_repair"),
+    },
+}
+DECLARED = {
+    "nvidia": {"cluster_accelerator_models": ["NVIDIA H100 80GB HBM3"], "cluster_accelerator_memory_gib": 80},
+    "ascend": {"cluster_accelerator_models": ["910B3"], "cluster_accelerator_memory_gib": 64},
+}
+
+
+def judged(observation, vendor="nvidia") -> dict:
     declared = {
-        "cluster_accelerator_vendor": "nvidia",
+        "cluster_accelerator_vendor": vendor,
         "cluster_accelerator_count": 8,
-        "cluster_accelerator_models": ["NVIDIA H100 80GB HBM3"],
-        "cluster_accelerator_memory_gib": 80,
         "cluster_processes_allowed": False,
+        **DECLARED[vendor],
     }
     found = judge.judge_devices("box", as_dict(observation), declared)
     return {(f["check"], f["subject"]): (f["verdict"], f["hint"].rpartition(".")[2], f["blocked_by"]) for f in found}
@@ -260,6 +277,16 @@ def test_a_condition_turns_exactly_its_checks(show, fault) -> None:
     after = judged(show("nvidia_h100_8", {"fault": fault, "slot": "SXM5"}).observe())
     assert {key: after.get(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key)} == {
         (check, "SXM5"): told for check, told in CONDITIONS[fault].items()
+    }
+
+
+@pytest.mark.parametrize("fault", ASCEND_CONDITIONS)
+def test_a_condition_of_an_ascend_card_turns_exactly_its_checks(show, fault) -> None:
+    before = judged(show("ascend_910b_8").observe(), "ascend")
+    after = judged(show("ascend_910b_8", {"fault": fault, "slot": "NPU5"}).observe(), "ascend")
+    assert before["device.ecc", "5"] == before["device.memory_repair", "5"] == ("pass", "ok", None)
+    assert {key: after.get(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key)} == {
+        (check, "5"): told for check, told in ASCEND_CONDITIONS[fault].items()
     }
 
 
@@ -290,7 +317,8 @@ def test_a_held_card_of_any_vendor_has_a_holder(show, name) -> None:
 
 @pytest.mark.parametrize("fault", ["ecc", "remap_pending", "xid79", "throttle"])
 def test_a_fault_that_a_vendor_can_not_show_is_refused(show, fault) -> None:
-    with pytest.raises(state.StateError, match=f"{fault} is shown on nvidia only, this is amd"):
+    shown_on = ", ".join(state.OF_VENDORS[fault])
+    with pytest.raises(state.StateError, match=f"{fault} is shown on {shown_on} only, this is amd"):
         show("amd_mi300x_8", {"fault": fault, "slot": "OAM5"})
 
 

@@ -540,6 +540,8 @@ CAUSES_OF_A_CARD = [
      "row remap pending"),
     (("health", {"state": "critical", "reasons": ["uncorrectable ECC", "Xid 48"]}), {}, "device.health.critical",
      "critical", "ok", "uncorrectable ECC; Xid 48"),
+    (("health", {"state": "critical", "reasons": ["0x80e3a201"], "codes": ["ascend 0x80e3a201"]}), {},
+     "device.health.replace", "critical", "ok", "0x80e3a201"),
     (("health", {"state": "unknown", "reasons": []}), {}, "device.health.unknown", "critical", "ok", "nothing told it"),
     (("health", {"state": "fine"}), {}, "device.health.unknown", "critical", "ok", "nothing told it"),
     (("health", None), {}, "device.health.unknown", "critical", "ok", "nothing told it"),
