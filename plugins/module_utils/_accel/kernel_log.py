@@ -102,6 +102,11 @@ MEANINGS = {
 _NVLINK5 = {f"xid {number}" for number in range(144, 151)}
 _UNKNOWN_CODE = Meaning("watch", None, "not in the table")
 
+# Codes of these vendors are numbers; the other codes are the words of MEANINGS.
+_CODE_FORM = re.compile(r"^(?:xid (?:0|[1-9]\d{0,4})|sxid (?:0|[1-9]\d{0,5})|ascend 0x[0-9a-f]{8})$")
+CODE_WORDS = tuple(code for code in MEANINGS if not _CODE_FORM.match(code))
+CODE_FORM = f"xid 79, sxid 20034, ascend 0x80e01801, or one of {', '.join(CODE_WORDS)}"
+
 # Codes that follow from others: the code, and what may have caused it (None: any other event of the card).
 _FOLLOWS: dict[str, tuple[str, ...] | None] = {
     "xid 45": None,
@@ -355,6 +360,11 @@ def _listed(code: str) -> Meaning | None:
     return Meaning(found[0], None, found[1]) if found else None
 
 
+def is_code(code: object) -> bool:
+    """Tell whether this is how events and tools name a code; numbers need not be in a table."""
+    return isinstance(code, str) and (code in MEANINGS or bool(_CODE_FORM.match(code)))
+
+
 def override_problem(overrides: object) -> str | None:
     """Return why the site's table can't be used, None when it can."""
     if overrides in (None, ""):
@@ -362,6 +372,8 @@ def override_problem(overrides: object) -> str | None:
     if not isinstance(overrides, dict):
         return f"cluster_kernel_event_actions is {overrides!r}, no mapping"
     for code, action in overrides.items():
+        if not is_code(code):
+            return f"cluster_kernel_event_actions: {code!r} is no code; {CODE_FORM}"
         if action not in ACTIONS:
             return f"cluster_kernel_event_actions: {code}: {action!r} is none of {', '.join(ACTIONS)}"
     return None

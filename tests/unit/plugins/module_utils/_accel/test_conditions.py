@@ -297,7 +297,9 @@ def test_a_site_knows_better():
     assert one(found, "device.kernel_log", "SXM5")["hint"] == "device.kernel_log.replace"
 
 
-@pytest.mark.parametrize("table", ["ignore", ["xid 62"], {"xid 62": "explode"}, {"xid 62": None}])
+@pytest.mark.parametrize(
+    "table", ["ignore", ["xid 62"], {"xid 62": "explode"}, {"xid 62": None}, {"Xid 62": "ignore"}, {62: "ignore"}]
+)
 def test_a_table_that_can_not_be_used_is_no_pass(table):
     found = devices(logged(seen.event("xid 62")), {"cluster_kernel_event_actions": table})
     log = [f for f in found if f["check"] == "device.kernel_log"]
