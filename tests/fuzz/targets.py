@@ -420,7 +420,7 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "record.parse": (any_record, dict, {**_RECORD, "texts": (SLOT_RECORD, LINKS, PART)}),
     "baseline.parse_limits": (None, None, {"errors": (), "kind": "-", "texts": (LIMITS,)}),
     "baseline.parse_tracking": (None, None, {"errors": (), "kind": "-", "texts": (TRACKING,)}),
-    "baseline.parse_packages": (None, None, {"errors": (), "kind": "-", "texts": ("installed chrony 4.3-2\n",)}),
+    "packages.parse_packages": (None, None, {"errors": (), "kind": "-", "texts": ("installed chrony 4.3-2\n",)}),
     "baseline.parse_huge_page_policy": (None, None, {**_WORD, "texts": ("always [madvise] never",)}),
 }
 # Public functions that take a text which no tool wrote, or that are reached through a target.

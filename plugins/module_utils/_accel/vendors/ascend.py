@@ -523,14 +523,21 @@ def _pci_id(board: dict[str, str]) -> str | None:
 # What runs in the kernel only the boards tell; these files tell what is installed.
 _CANN = "/usr/local/Ascend/ascend-toolkit/latest/version.cfg"
 _NNAE = "/usr/local/Ascend/nnae/latest/version.cfg"
+# What the installers write beside what they install; older releases have no version.cfg.
+_TOOLKIT_INSTALL = "/usr/local/Ascend/ascend-toolkit/latest/*/ascend_toolkit_install.info"
+_NNAE_INSTALL = "/usr/local/Ascend/nnae/latest/ascend_nnae_install.info"
+_DOCKER_INSTALL = "/usr/local/Ascend/Ascend-Docker-Runtime/ascend_docker_runtime_install.info"
 _RUNNING = r"(?m)^{}_running_version=\[[^\]:]*:([^\]\s]+)\]"
 _VERSIONS = (
     VersionSource("driver_library", "ascend", FILE, VERSION_FILE, r"(?m)^Version=(\S+)"),
     VersionSource("firmware_package", "ascend", FILE, "/usr/local/Ascend/firmware/version.info", r"(?m)^Version=(\S+)"),
     VersionSource("runtime", "cann", FILE, _CANN, _RUNNING.format("toolkit")),
     VersionSource("runtime", "cann", FILE, _NNAE, _RUNNING.format("runtime")),
+    VersionSource("runtime", "cann", FILE, _TOOLKIT_INSTALL, r"(?m)^version=(\S+)"),
+    VersionSource("runtime", "cann", FILE, _NNAE_INSTALL, r"(?m)^version=(\S+)"),
     VersionSource("collectives", "hccl", FILE, _CANN, _RUNNING.format("hccl")),
     VersionSource("collectives", "hccl", FILE, _NNAE, _RUNNING.format("hccl")),
+    VersionSource("container_toolkit", "ascend-docker-runtime", FILE, _DOCKER_INSTALL, r"(?m)^version=v?(\S+)"),
 )
 
 
