@@ -359,6 +359,13 @@ VERSIONS = (
 TEXTS = {
     "ascend.error_code": ("dcmi module initialize failed. ret is -8005\n",),
     "ascend.read_health": ("\tHealth Status                  : OK\n\tHealth : Alarm\n\tChip ID : 0\n",),
+    "ascend.read_codes": (
+        "\tHealth Status : Alarm\n\tError Code : 80E01801 8C084E00\n\tError Information : one\n\n\t : two\n\tChip ID : 0\n",
+    ),
+    "ascend.read_ecc": (
+        "\tNPU ID : 2\n\tChip Count : 1\n\tHBM Double Bit Error Count : 1\n\tHBM Double Bit Next-Isolated Pages Count : 1\n"
+        "\tChip ID : 0\n",
+    ),
     "ascend.read_memory": ("\tNPU ID : 2\n\tDDR Capacity(MB) : 15171\n\tHBM Capacity(MB) : 65536\n\tChip ID : 0\n",),
     "kernel_log.parse": (
         "2026-11-30T11:00:00+0000 gpu-01 kernel: NVRM: Xid (PCI:0000:ba:00): 79, pid=77, GPU has fallen off the bus.\n",
