@@ -360,11 +360,10 @@ TEXTS = {
     "ascend.error_code": ("dcmi module initialize failed. ret is -8005\n",),
     "ascend.read_health": ("\tHealth Status                  : OK\n\tHealth : Alarm\n\tChip ID : 0\n",),
     "ascend.read_codes": (
-        "\tHealth Status : Alarm\n\tError Code : 80E01801 8C084E00\n\tError Information : one\n\n\t : two\n\tChip ID : 0\n",
+        "\tHealth Status : Alarm\n\tError Code : 80E01801 8C084E00\n\tError Information : 1\n\n\t : 2\n\tChip ID : 0\n",
     ),
     "ascend.read_ecc": (
-        "\tNPU ID : 2\n\tChip Count : 1\n\tHBM Double Bit Error Count : 1\n\tHBM Double Bit Next-Isolated Pages Count : 1\n"
-        "\tChip ID : 0\n",
+        "\tChip Count : 1\n\tHBM Double Bit Error Count : 1\n\tHBM Double Bit Isolated Pages Count : 1\n\tChip ID : 0",
     ),
     "ascend.read_memory": ("\tNPU ID : 2\n\tDDR Capacity(MB) : 15171\n\tHBM Capacity(MB) : 65536\n\tChip ID : 0\n",),
     "kernel_log.parse": (

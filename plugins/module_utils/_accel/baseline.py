@@ -101,13 +101,15 @@ def observe(runner, kernel_parameters: list[str], packages: list[str], timeout_s
     installed = package_database.read(runner, packages, timeout_seconds)
     errors += installed.problems
     policy = runner.read("/sys/kernel/mm/transparent_hugepage/enabled")
+    zone = read_time_zone(runner)
+    errors += runner.hung_reads()
     return {
         # Tabs and runs of blanks are how the kernel separates several numbers of one parameter.
         "kernel_parameters": {k: None if v is None else " ".join(v.split()) for k, v in parameters.items()},
         "limits": parse_limits(limits) if limits is not None else {},
         "clock": parse_tracking(tracking) if tracking is not None else None,
         "packages": {name: told[0] for name, told in installed.versions.items()} if not installed.problems else None,
-        "time_zone": read_time_zone(runner),
+        "time_zone": zone,
         "transparent_hugepages": parse_huge_page_policy(policy) if policy is not None else None,
         "errors": errors,
     }

@@ -104,6 +104,7 @@ def observe(
         if not value:
             errors.append(f"{path} tells no version")
     rows.append(_row("python", "python", version=python[0], source=python[1]))
+    errors += runner.hung_reads()
     order = {component: number for number, component in enumerate(COMPONENTS)}
     rows.sort(key=lambda row: (order[row["component"]], natural(row["name"] or ""), natural(row["subject"] or "")))
     return {"versions": rows, "errors": errors}
@@ -127,7 +128,8 @@ def _image(runner: Runner, release: str | None) -> dict:
         told = re.findall(pattern, (release if path == OS_RELEASE else runner.read(path)) or "")
         if told:
             return _row("image", "base", version=told[-1], source=path)
-    return _row("image", "base", source=None if release else OS_RELEASE)
+    silent = next((path for path, _pattern in _IMAGES if path in runner.blocked), None if release else OS_RELEASE)
+    return _row("image", "base", source=silent)
 
 
 def parse_os_release(text: str) -> tuple[str | None, str | None]:
@@ -188,7 +190,7 @@ def _ask(
     rows: dict[str | None, dict] = {}
     for where, text in told:
         version = extract(text, source.pattern)
-        if version is None:
+        if version is None and where not in runner.blocked:
             errors.append(f"{source.component}: {where} tells no version: {excerpt(text, limit=200) or 'it is empty'}")
         rows.setdefault(version, _row(source.component, source.name, version=version, source=where))
     several = len([version for version in rows if version]) > 1

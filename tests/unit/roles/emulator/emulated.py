@@ -24,6 +24,7 @@ class Emulated(Runner):
     """Runs the emulated tools, and reads under a folder what a host would have at its root."""
 
     def __init__(self, root, profile: str, *faults: dict, **more) -> None:
+        super().__init__()
         self.state = {"profile": profile, "seed": "unit", "faults": list(faults), **more}
         self.host = state.expand(self.state)
         self.root = str(root)
