@@ -37,7 +37,7 @@ from .model import (
     to_float,
     to_int,
 )
-from .slot_names import natural, source_rank
+from .slot_names import natural, place_of, source_rank
 
 EXCERPT_LIMIT = 2000
 GIB = 1 << 30
@@ -453,7 +453,7 @@ def _silence(entry: dict) -> str:
 
 def _card(device: dict, entry: dict, state: str, language: str) -> _Card:
     address = device.get("pci_address") or entry.get("pci_address")
-    label = _dict(device.get("slot")).get("label") or _dict(entry.get("slot")).get("label")
+    label = place_of(device) or place_of(entry)
     serial, uuid = device.get("serial") or entry.get("serial"), device.get("uuid") or entry.get("uuid")
     link = {**_dict(entry.get("link")), **{k: v for k, v in _dict(device.get("link")).items() if v is not None}}
     return _Card(

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from . import packages, registry
 from .parallel import command_of, run_all
 from .runner import Result, Runner
-from .slot_names import natural
+from .slot_names import natural, place_of
 from .text import excerpt, same_version
 from .vendors.base import COMMAND, LINK, PACKAGE, VersionSource
 
@@ -116,7 +116,7 @@ def card_rows(observation: Mapping) -> list[dict]:
     for device in observation.get("devices") or []:
         if device.get("source") == "sysfs":
             continue  # nobody asked the card; device.query says why
-        label = (device.get("slot") or {}).get("label") or device.get("pci_address") or device.get("uuid")
+        label = place_of(device) or device.get("pci_address") or device.get("uuid")
         model = device.get("model") or device.get("pci_id") or device.get("vendor")
         rows.append(_row("firmware", model, label, device.get("firmware_version"), device.get("source")))
     return rows
