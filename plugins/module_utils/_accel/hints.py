@@ -828,8 +828,8 @@ CAUSES = {
     ),
     "device.link_speed.no_reading": _cause(
         UNKNOWN,
-        "{card} is idle at {observed:g} of {expected:g} GT/s, and there is no reading under load that is young enough",
-        "{card} 空闲时为 {observed:g} GT/s（能力 {expected:g} GT/s），且没有足够新的带载读数",
+        "there is no reading under load that is young enough of {card}, idle at {observed:g} of {expected:g} GT/s",
+        "没有 {card} 足够新的带载读数，空闲时为 {observed:g} GT/s（能力 {expected:g} GT/s）",
         "No fault: an idle card lowers its speed. Let a job use the cards while the node looks (accel-check.timer, or "
         "accelctl check --keep by hand); the reading holds for cluster_link_reading_max_age_hours.",
         "并非故障：空闲的卡会降低链路速率。在作业使用这些卡时让节点读取一次（accel-check.timer，或手工执行 accelctl "

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
-from . import conditions, hints, registry, slots
+from . import conditions, hints, registry, slots, together
 from .model import (
     FAIL,
     HOST_ERRORS,
@@ -63,6 +63,7 @@ _WORDS = {
         "serial": "serial {0}",
         "uuid": "uuid {0}",
         "card": "{0} ({1})",
+        "cards": "{0} cards ({1})",
         "comma": ", ",
         "hop": "; the bridge {0} limits it",
         "aside": " ({0})",
@@ -103,6 +104,7 @@ _WORDS = {
         "serial": "序列号 {0}",
         "uuid": "uuid {0}",
         "card": "{0}（{1}）",
+        "cards": "{0} 张卡（{1}）",
         "comma": "，",
         "hop": "；受上游网桥 {0} 限制",
         "aside": "（{0}）",
@@ -598,8 +600,8 @@ def judge_devices(
 
     ``observation`` is what ``accelerator_info`` returns. ``link_readings`` are the readings under load of
     ``links.json``, ``{address: {speed_gts, width, at, identity}}``; those older than
-    ``cluster_link_reading_max_age_hours`` or from the future don't count. Findings of the host come first, then
-    those of each card in the order of the slots.
+    ``cluster_link_reading_max_age_hours`` or from the future don't count. Findings of the host come first, what is not
+    known of any of its cards among them (``together.py``), then those of each card in the order of the slots.
     """
     return _HostJudge(host, observation, declared, link_readings, now, language).findings()
 
@@ -655,6 +657,7 @@ class _HostJudge:
             self._link_width(card, blocker)
             self._link_speed(card, blocker)
             conditions.processes(self, card, blocker)
+        self.found = together.tell(self.found, self.cards, self.say)
         self._errors()
         return self.found
 

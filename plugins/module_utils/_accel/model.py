@@ -230,7 +230,8 @@ class Finding:
     """One judged difference between what should be and what is.
 
     ``check`` is the stable dotted id, ``hint`` is ``<check>.<cause>``, a key of ``hints.CAUSES``.
-    ``subject`` is the slot name of a card (its PCI address when it has none) or the host.
+    ``subject`` is the slot name of a card (its PCI address when it has none) or the host. ``cards`` are such names
+    where one finding of the host is about several of its cards.
     ``blocked_by`` names the failed check that made this one unknown.
     """
 
@@ -246,6 +247,7 @@ class Finding:
     message: str = ""
     evidence: list[dict] = field(default_factory=list)
     blocked_by: str | None = None
+    cards: list[str] = field(default_factory=list)
     at: str | None = None
 
 

@@ -249,6 +249,7 @@ ASCEND_CONDITIONS = {
 DECLARED = {
     "nvidia": {"cluster_accelerator_models": ["NVIDIA H100 80GB HBM3"], "cluster_accelerator_memory_gib": 80},
     "ascend": {"cluster_accelerator_models": ["910B3"], "cluster_accelerator_memory_gib": 64},
+    "amd": {"cluster_accelerator_models": ["AMD Instinct MI300X"], "cluster_accelerator_memory_gib": 192},
 }
 
 
@@ -269,6 +270,22 @@ def test_a_healthy_host_passes_whatever_it_is_judged_by(show, version) -> None:
     idle = {key: value for key, value in told.items() if value[0] != "pass"}
     assert {(key[0], value) for key, value in idle.items()} == {("device.link_speed", ("unknown", "no_reading", None))}
     assert told["device.ports", "SXM5"] == told["device.kernel_log", "box"] == ("pass", "ok", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "vendor", "gaps"),
+    [
+        ("nvidia_h100_8", "nvidia", {"device.link_speed"}),
+        ("amd_mi300x_8", "amd", {"device.link_speed", "device.memory_repair", "device.ports"}),
+        ("ascend_910b_8", "ascend", {"device.link_speed", "device.temperature", "device.throttle"}),
+    ],
+)
+def test_what_the_tools_never_tell_of_an_idle_host_is_a_handful_of_unknowns(show, name, vendor, gaps) -> None:
+    declared = {"cluster_accelerator_vendor": vendor, "cluster_accelerator_count": 8, **DECLARED[vendor]}
+    found = judge.judge_devices("box", as_dict(show(name).observe()), declared)
+    told = [one for one in found if one["verdict"] != "pass" and one["verdict"] != "not_applicable"]
+    assert {one["check"] for one in told} == gaps
+    assert {(one["subject"], one["verdict"], len(one["cards"])) for one in told} == {("box", "unknown", 8)}
 
 
 @pytest.mark.parametrize("fault", CONDITIONS)
