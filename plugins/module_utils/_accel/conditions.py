@@ -132,7 +132,8 @@ def health(host, card, blocker: str | None, evidence: list[dict]) -> None:
         host.add(f"{check}.blocked", card, blocked_by=blocker)
         return
     told = _dict(card.device.get("health"))
-    state = told.get("state") if told.get("state") in ("ok", "warning", "critical") else "unknown"
+    state = str(told.get("state"))
+    state = state if state in ("ok", "warning", "critical") else "unknown"
     reasons = [str(one) for one in told.get("reasons") or []] if isinstance(told.get("reasons"), list) else []
     shown = "; ".join(reasons) or (host.say["not_told"] if state == "unknown" else state)
     state, blocked_by = _by_codes(host, card, state, reasons)

@@ -172,8 +172,8 @@ def _ask(
         if source.where not in installed.versions:
             # Not found by a database that could not be asked is not known; why, is told once for all packages.
             return [_row(source.component, source.name, source="packages")] if installed.problems else []
-        version, program = installed.versions[source.where]
-        told = [(f"{program} {source.where}", version)]
+        number, program = installed.versions[source.where]
+        told = [(f"{program} {source.where}", number)]
     elif source.how == COMMAND:
         if result is None:
             return []
