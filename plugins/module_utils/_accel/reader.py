@@ -27,7 +27,7 @@ class Blocked(Exception):
     """The file did not answer in time."""
 
 
-def read_file(path: str) -> bytes | None:
+def _read_file(path: str) -> bytes | None:
     """Return the bytes of a small file, None when it cannot be read."""
     # Some hundred files of the kernel are read a query: without a buffer that is twice as fast.
     try:
@@ -46,7 +46,7 @@ def read_file(path: str) -> bytes | None:
         os.close(handle)
 
 
-def write_file(path: str, text: str) -> bytes | None:
+def _write_file(path: str, text: str) -> bytes | None:
     """Write a value into a file of the kernel; return why it could not be, None when it was."""
     try:
         # Not created: a file of the kernel is there or is not.
@@ -160,4 +160,4 @@ def _loop(requests: int, replies: int) -> None:
 
 
 def _serve(words: list[str]) -> bytes | None:
-    return read_file(words[0]) if len(words) == 1 else write_file(words[0], words[1])
+    return _read_file(words[0]) if len(words) == 1 else _write_file(words[0], words[1])
