@@ -276,7 +276,7 @@ def test_a_healthy_host_passes_whatever_it_is_judged_by(show, version) -> None:
     ("name", "vendor", "gaps"),
     [
         ("nvidia_h100_8", "nvidia", {"device.link_speed"}),
-        ("amd_mi300x_8", "amd", {"device.link_speed", "device.memory_repair", "device.ports"}),
+        ("amd_mi300x_8", "amd", {"device.link_speed", "device.ports"}),
         ("ascend_910b_8", "ascend", {"device.link_speed", "device.temperature", "device.throttle"}),
     ],
 )
