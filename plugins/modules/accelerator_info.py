@@ -176,7 +176,9 @@ devices:
       type: str
       returned: always
     health:
-      description: C(state) is V(ok), V(warning), V(critical) or V(unknown); C(reasons) say why.
+      description:
+        - C(state) is V(ok), V(warning), V(critical) or V(unknown); C(reasons) say why.
+        - C(codes) are the fault codes that the card tells now (Ascend), written as in C(kernel_events).
       type: dict
       returned: always
     ecc:
@@ -242,7 +244,7 @@ devices:
         under_load: true
       logical: []
       partition_mode: whole
-      health: {state: ok, reasons: []}
+      health: {state: ok, reasons: [], codes: []}
       ecc:
         corrected_volatile: 0
         uncorrected_volatile: 0

@@ -10,8 +10,9 @@ module: version_info
 short_description: Tell which versions a host runs, from card firmware to container toolkit
 version_added: 1.0.0
 description:
-  - Reads the firmware of the cards, driver, runtime (CUDA, ROCm, CANN), collective library (NCCL, RCCL, HCCL), fabric
-    manager, container toolkit, kernel, operating system and Python, each with the file or command that told it.
+  - Reads the firmware of the cards, driver, runtime (CUDA, ROCm, CANN and what other vendors have), collective library
+    (NCCL, RCCL, HCCL, oneCCL), fabric manager, container toolkit, base image, kernel, operating system and Python, each
+    with the file, command or package that told it.
   - What is not installed has no version and no source. What is there and could not be read has a source, no version,
     and a sentence in RV(errors).
   - The filter P(accel.cluster.odd_versions#filter) names the host that differs from the others.
@@ -64,7 +65,7 @@ versions:
       description:
         - V(firmware), V(firmware_package), V(driver_kernel), V(driver_library), V(fabric_manager), V(cdi) (the driver
           that the device file of the container runtime was made with), V(runtime), V(collectives),
-          V(container_toolkit), V(kernel), V(os) or V(python).
+          V(container_toolkit), V(image) (what the node was installed from), V(kernel), V(os) or V(python).
       type: str
       returned: always
     name:

@@ -325,7 +325,8 @@ class _Page:
         self.by_host: dict[str, dict[str, list[int]]] = {}
         for index, (finding, state) in enumerate(zip(self.findings, self.states)):
             cards = self.by_host.setdefault(_name(finding.get("host")), {})
-            cards.setdefault(_name(finding.get("subject")), []).append(index)
+            for subject in dict.fromkeys([finding.get("subject"), *_cards(finding)]):
+                cards.setdefault(_name(subject), []).append(index)
             if state in OPEN:
                 self.open_by_check.setdefault((finding.get("host"), finding.get("check")), []).append(index)
         # How messages name a card, by what findings call it.
@@ -647,7 +648,13 @@ class _Page:
             # What a filter looks at: its own and its consequences', which are folded into it.
             "states": " ".join(dict.fromkeys(self.states[one] for one in family)),
             "checks": " ".join(dict.fromkeys(_text(self.findings[one].get("check")) for one in family)),
-            "all_subjects": "|".join(dict.fromkeys(_name(self.findings[one].get("subject")) for one in family)),
+            "all_subjects": "|".join(
+                dict.fromkeys(
+                    _name(subject)
+                    for one in family
+                    for subject in (self.findings[one].get("subject"), *_cards(self.findings[one]))
+                )
+            ),
             "weight": len(family),
             "consequences": [self._consequence(one, finding) for one in consequences],
         }
@@ -726,6 +733,12 @@ def short_labels(labels: list[str]) -> list[str]:
 
 def _text(value: object) -> str:
     return "" if value is None else value if isinstance(value, str) else value_text(value)
+
+
+def _cards(finding: dict) -> list:
+    """Return the cards that a finding of a host is about, where it is about several."""
+    cards = finding.get("cards")
+    return cards if isinstance(cards, list) else []
 
 
 def _name(value: object) -> str:

@@ -108,8 +108,14 @@ FAULTS = {
             **card("gpu-03", "OAM1", "device.kernel_log", blocked_by="device.ecc"),
         },
     ),
-    # Its tool counts no errors; it says that the chip is not well.
-    "ecc_ascend": alone("ecc", "npu-01", "7", "device.health", "fail", "critical"),
+    "ecc_ascend": (
+        fault("ecc", "npu-01", "7"),
+        {
+            ("device.ecc", "npu-01", "7"): ("fail", "uncorrected", None),
+            # The fault code that the tool tells is the error that it counts.
+            **card("npu-01", "7", "device.health", blocked_by="device.ecc"),
+        },
+    ),
     "remap_pending": (
         fault("remap_pending", "gpu-01", "SXM2"),
         {

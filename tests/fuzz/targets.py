@@ -377,6 +377,12 @@ TEXTS = {
     ),
     "ascend.error_code": ("dcmi module initialize failed. ret is -8005\n",),
     "ascend.read_health": ("\tHealth Status                  : OK\n\tHealth : Alarm\n\tChip ID : 0\n",),
+    "ascend.read_codes": (
+        "\tHealth Status : Alarm\n\tError Code : 80E01801 8C084E00\n\tError Information : 1\n\n\t : 2\n\tChip ID : 0\n",
+    ),
+    "ascend.read_ecc": (
+        "\tChip Count : 1\n\tHBM Double Bit Error Count : 1\n\tHBM Double Bit Isolated Pages Count : 1\n\tChip ID : 0",
+    ),
     "ascend.read_memory": ("\tNPU ID : 2\n\tDDR Capacity(MB) : 15171\n\tHBM Capacity(MB) : 65536\n\tChip ID : 0\n",),
     "kernel_log.parse": (
         "2026-11-30T11:00:00+0000 gpu-01 kernel: NVRM: Xid (PCI:0000:ba:00): 79, pid=77, GPU has fallen off the bus.\n",
@@ -397,6 +403,9 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "text.number": (text.number, None, _WORD),
     "text.integer": (text.integer, None, _WORD),
     "text.whole_number": (text.whole_number, None, _WORD),
+    "text.counted": (text.counted, None, _WORD),
+    "text.watts": (text.watts, None, _WORD),
+    "text.celsius": (text.celsius, None, _WORD),
     "text.size_bytes": (text.size_bytes, None, _WORD),
     "text.name_and_value": (text.name_and_value, None, _WORD),
     "text.garbled": (text.garbled, None, _WORD),
@@ -406,6 +415,11 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "tools.percent": (tools.percent, None, _WORD),
     "tools.cells_of": (tools.cells_of, None, _WORD),
     "xml_answer.xml_tree": (lambda given: xml_answer.xml_tree(given, "dlsmi_log")[1], str, {"kind": "denglin"}),
+    "xml_answer.leave_out": (
+        lambda given: xml_answer.leave_out(given, "supported_clocks"),
+        str,
+        {"errors": (), "kind": "nvidia"},
+    ),
     "declared.json": (_site_vendor("json"), base.Answer, {**_SITE, "texts": (SITE_JSON,)}),
     "declared.csv": (_site_vendor("csv"), base.Answer, {**_SITE, "texts": (SITE_CSV,)}),
     "tools.generation_gts": (tools.generation_gts, None, _WORD),
@@ -439,7 +453,7 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "record.parse": (any_record, dict, {**_RECORD, "texts": (SLOT_RECORD, LINKS, PART)}),
     "baseline.parse_limits": (None, None, {"errors": (), "kind": "-", "texts": (LIMITS,)}),
     "baseline.parse_tracking": (None, None, {"errors": (), "kind": "-", "texts": (TRACKING,)}),
-    "baseline.parse_packages": (None, None, {"errors": (), "kind": "-", "texts": ("installed chrony 4.3-2\n",)}),
+    "packages.parse_packages": (None, None, {"errors": (), "kind": "-", "texts": ("installed chrony 4.3-2\n",)}),
     "baseline.parse_huge_page_policy": (None, None, {**_WORD, "texts": ("always [madvise] never",)}),
 }
 # Public functions that take a text which no tool wrote, or that are reached through a target.

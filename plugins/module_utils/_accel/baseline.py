@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 from . import hints
+from . import packages as package_database
 from . import text as text_of
 from .model import NOT_APPLICABLE, Finding, as_dict
 
@@ -69,16 +70,6 @@ def parse_huge_page_policy(text: str) -> str | None:
     return None
 
 
-def parse_packages(text: str) -> dict[str, str]:
-    """Return installed packages and versions from dpkg-query lines of status, package, version."""
-    found = {}
-    for line in text.splitlines():
-        fields = line.split()
-        if len(fields) == 3 and fields[0] == "installed":
-            found[fields[1]] = fields[2]
-    return found
-
-
 def read_time_zone(runner) -> str | None:
     """Return the zone that /etc/localtime points at, None when it is no link into the zone database."""
     target = runner.realpath("/etc/localtime")
@@ -107,17 +98,18 @@ def observe(runner, kernel_parameters: list[str], packages: list[str], timeout_s
     # What a service gets that systemd starts now: the file that declares it may not be in force yet.
     limits = ask(["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "cat", "/proc/self/limits"])
     tracking = ask(["chronyc", "-c", "tracking"])
-    installed = runner.run(
-        ["dpkg-query", "-W", "-f=${db:Status-Status} ${Package} ${Version}\\n", *packages], timeout_seconds
-    )
+    installed = package_database.read(runner, packages, timeout_seconds)
+    errors += installed.problems
     policy = runner.read("/sys/kernel/mm/transparent_hugepage/enabled")
+    zone = read_time_zone(runner)
+    errors += runner.hung_reads()
     return {
         # Tabs and runs of blanks are how the kernel separates several numbers of one parameter.
         "kernel_parameters": {k: None if v is None else " ".join(v.split()) for k, v in parameters.items()},
         "limits": parse_limits(limits) if limits is not None else {},
         "clock": parse_tracking(tracking) if tracking is not None else None,
-        "packages": parse_packages(installed.stdout) if not installed.hung else None,
-        "time_zone": read_time_zone(runner),
+        "packages": {name: told[0] for name, told in installed.versions.items()} if not installed.problems else None,
+        "time_zone": zone,
         "transparent_hugepages": parse_huge_page_policy(policy) if policy is not None else None,
         "errors": errors,
     }

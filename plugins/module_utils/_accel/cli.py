@@ -156,14 +156,14 @@ def check(node: dict, observation: dict, keep: bool) -> tuple[list[dict], str]:
 
 def show_devices(observation: dict) -> str:
     """Return one line a card, in slot order; of one that does not answer, what is known of it."""
-    from .slot_names import natural
+    from .slot_names import natural, place_of
 
     cards = [(device, device["health"]["state"]) for device in observation["devices"]]
     cards += [(card, card["state"]) for card in observation["unanswered"]]
     rows: list[tuple[str, ...]] = [("SLOT", "ADDRESS", "VENDOR", "MODEL", "SERIAL", "STATE")]
-    for card, state in sorted(cards, key=lambda one: natural(one[0]["slot"]["label"])):
+    for card, state in sorted(cards, key=lambda one: natural(place_of(one[0]))):
         model = card["model"] or card["pci_id"]
-        told = (card["slot"]["label"], card["pci_address"], card["vendor"], model, card["serial"], state)
+        told = (place_of(card), card["pci_address"], card["vendor"], model, card["serial"], state)
         rows.append(tuple(word or "-" for word in told))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)

@@ -73,6 +73,9 @@ def finding_problem(finding: object) -> str | None:
             return f"{name}: {key} {finding[key]!r} is none of {', '.join(allowed)}"
     if not isinstance(finding.get("evidence", []), list):
         return f"{name}: evidence must be a list"
+    cards = finding.get("cards", [])
+    if not isinstance(cards, list) or not all(isinstance(one, str) for one in cards):
+        return f"{name}: cards must be a list of texts"
     blocked_by = finding.get("blocked_by")
     if blocked_by is not None and (not isinstance(blocked_by, str) or blocked_by not in hints.CHECKS):
         return f"{name}: blocked_by {blocked_by!r} is no check"
@@ -219,7 +222,10 @@ def _renamed(findings: list[dict], seen: object, placed: dict, language: str) ->
         subject = one["subject"]
         if one["check"].startswith("device.") and subject != one["host"]:
             subject = subjects.get(subject, subject)
-        renamed.append({**one, "subject": subject, "message": message})
+        for card in one.get("cards") or []:
+            message = message.replace(card, subjects.get(card, card))
+        cards = [subjects.get(card, card) for card in one.get("cards") or []]
+        renamed.append({**one, "subject": subject, "message": message, "cards": cards})
     return renamed
 
 
@@ -426,7 +432,12 @@ def cards(
         entries, key=lambda item: (judge.natural(item[0]), str(item[1].get("pci_address") or ""))
     ):
         address = card.get("pci_address")
-        own = [one for one in findings if one["subject"] != host and one["subject"] in (label, address)]
+        own = [
+            one
+            for one in findings
+            if (one["subject"] != host and one["subject"] in (label, address))
+            or {label, address} & set(one.get("cards") or [])
+        ]
         shown.append(
             {
                 "label": label,

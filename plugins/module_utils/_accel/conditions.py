@@ -36,6 +36,8 @@ _SOCKETED = re.compile(r"SXM|HBM3|OAM|MI[23]\d\d|\b(?:H20|H200|B200|B300|GB200|G
 _NOT_SOCKETED = re.compile(r"PCIe|\bNVL\b|MI210", re.IGNORECASE)
 # What tells one partition from another, whatever the vendor calls it.
 _PART_WORDS = ("kind", "index", "id", "profile", "mode", "uuid", "pci_address")
+# What fails of the memory explains what is said of it elsewhere.
+_MEMORY_CHECKS = {"device.ecc", "device.memory_repair"}
 # So many cards of one kind that a link which is down on all of them is so by design.
 _BY_DESIGN = 3
 
@@ -170,6 +172,56 @@ def ecc(host, card, blocker: str | None) -> None:
         host.add(f"{check}.corrected", card, expected=limit, observed=corrected, evidence=evidence)
     else:
         host.add(f"{check}.ok", card, expected=0, observed=bad)
+
+
+def health(host, card, blocker: str | None, evidence: list[dict]) -> None:
+    """Judge what the vendor's tool concludes, and the fault codes that it tells as the kernel log's are judged."""
+    check = "device.health"
+    if blocker:
+        host.add(f"{check}.blocked", card, blocked_by=blocker)
+        return
+    told = _dict(card.device.get("health"))
+    state = str(told.get("state"))
+    state = state if state in ("ok", "warning", "critical") else "unknown"
+    reasons = [str(one) for one in told.get("reasons") or []] if isinstance(told.get("reasons"), list) else []
+    shown = "; ".join(reasons) or (host.say["not_told"] if state == "unknown" else state)
+    state, blocked_by = _by_codes(host, card, state, reasons)
+    if state == "ok":
+        shown = "ok"
+    values = {"expected": "ok", "observed": shown, "evidence": evidence}
+    if blocked_by:
+        host.add(f"{check}.blocked", card, blocked_by=blocked_by, **values)
+    else:
+        host.add(f"{check}.{state}", card, **values)
+
+
+def _by_codes(host, card, state: str, reasons: list[str]) -> tuple[str, str | None]:
+    """Return the state as the fault codes of the card have it, and the failed check that says all of them already."""
+    overrides = _dict(host.declared.get("cluster_kernel_event_actions"))
+    failed = _failed(host, card)
+    codes, left, explained = _codes(card), [], []
+    for code in codes:
+        meant = kernel_log.meaning({"code": code}, overrides)
+        memory = sorted(_MEMORY_CHECKS & failed) if meant.check in _MEMORY_CHECKS else []
+        if memory:
+            explained.append(memory[0])
+        elif meant.action != "ignore":
+            left.append(meant.action)
+    if "replace" in left or "reset" in left:
+        return ("replace" if "replace" in left else "critical"), None
+    if left:
+        return ("warning" if state == "ok" else state), None
+    others = [one for one in reasons if not any(code.partition(" ")[2] in one for code in codes)]
+    # What only the vendor's list does not act on may still be why its tool warns; what the site ignores is not.
+    ignored = bool(codes) and all(overrides.get(code) == "ignore" for code in codes)
+    if others or not (explained or ignored):
+        return state, None
+    return "ok", explained[0] if explained else None
+
+
+def _codes(card) -> list[str]:
+    codes = _dict(card.device.get("health")).get("codes")
+    return [str(one) for one in codes] if isinstance(codes, list) else []
 
 
 def temperature(host, card, blocker: str | None) -> None:
@@ -383,11 +435,15 @@ def _judge_events(host, card, events: list[dict], failed: set[str]) -> None:
         meant = kernel_log.meaning(event, overrides)
         if meant.action != "ignore" and (not event.get("cause") or event.get("code") in overrides):
             judged.append((event, meant))
-    explained = {"device.ecc", "device.memory_repair"} & failed
+    explained = _MEMORY_CHECKS & failed
+    # The same code, told by the tool and by the kernel, is one fact.
+    told = _codes(card) if card is not None and "device.health" in failed else []
     left = [
         (event, meant)
         for event, meant in judged
-        if not (meant.check in failed or (explained and meant.check in ("device.ecc", "device.memory_repair")))
+        if not (
+            meant.check in failed or (explained and meant.check in _MEMORY_CHECKS) or str(event.get("code")) in told
+        )
     ]
     values: dict = {"evidence": _lines(host, events)}
     if not judged:
@@ -395,7 +451,8 @@ def _judge_events(host, card, events: list[dict], failed: set[str]) -> None:
         return
     if not left:
         said = {meant.check for _event, meant in judged}
-        blocker = next((one for one in sorted(failed) if one in said), None) or sorted(explained)[0]
+        known = [one for one in sorted(failed) if one in said] or sorted(explained) or ["device.health"]
+        blocker = known[0]
         host.add(
             f"{check}.blocked", card, blocked_by=blocker, observed=_told(host, [one for one, _m in judged]), **values
         )

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Union
 
-from . import confidential, declarations, pci, registry
+from . import confidential, declarations, kernel_log, pci, registry
 from .model import to_float, to_int
 
 Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
@@ -294,6 +294,35 @@ def _models(name: str, value: object, _around: Surroundings) -> Iterator[Problem
             yield Problem(f"{name}[{position}]", entry, accepted, str(entry).strip())
 
 
+def _kernel_events(name: str, value: object, _around: Surroundings) -> Iterator[Problem]:
+    for code, action in value.items() if isinstance(value, dict) else ():
+        if not kernel_log.is_code(code):
+            yield Problem(f"a code in {name}", code, kernel_log.CODE_FORM, _code_meant(code))
+        if action not in kernel_log.ACTIONS:
+            accepted = f"one of {', '.join(kernel_log.ACTIONS)}"
+            meant = similar(action, kernel_log.ACTIONS, 0.6) if isinstance(action, str) else ""
+            yield Problem(f"the action of {code} in {name}", action, accepted, meant)
+
+
+def _code_meant(code: object) -> str:
+    """Return the code that was probably meant: "Xid-79", 79, "0x80E01801", "AER_fatal"."""
+    word = " ".join(plain(code).replace("_", " ").replace(":", " ").split())
+    digits = word.rpartition(" ")[2]
+    found = re.match(r"^(?:nvidia )?(s?xid)? ?0*(\d{1,6})$", word)
+    number = re.match(r"^(?:0x)?([0-9a-f]{8})$", digits)
+    if number and word in (digits, f"ascend {digits}", f"huawei {digits}", f"npu {digits}"):
+        meant = f"ascend 0x{number[1]}"
+    elif found:
+        meant = f"{found[1] or 'xid'} {found[2]}"
+    else:
+        # A name that is nearly one of the words, or that has its number behind another vendor's name.
+        head, _blank, tail = word.partition(" ")
+        near = similar(head, ("xid", "sxid", "ascend"), 0.6) if tail else ""
+        meant = f"{near} {tail}" if near and kernel_log.is_code(f"{near} {tail}") else ""
+        meant = meant or similar(word, kernel_log.CODE_WORDS, 0.7)
+    return meant if meant != code and kernel_log.is_code(meant) else ""
+
+
 def _site_name(name: str, value: object, _around: Surroundings) -> Iterator[Problem]:
     if not _NAME.match(str(value)):
         meant = re.sub(r"[^a-z0-9]+", "-", str(value).lower()).strip("-")
@@ -397,6 +426,7 @@ _DETAILS: dict[str, Callable[[str, object, Surroundings], Iterator[Problem]]] = 
     "cluster_accelerator_slots": _slots,
     "cluster_name": _site_name,
     "cluster_networks": _site_networks,
+    "cluster_kernel_event_actions": _kernel_events,
     "acceptance_run_id": _run_id,
     "cluster_run_id": _run_id,
     "cluster_time_servers": _time_servers,

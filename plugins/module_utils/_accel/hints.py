@@ -518,6 +518,16 @@ CAUSES = {
         "diagnosis and replace the card under its serial.",
         "排空节点，复位该卡或重启后重新验收；若故障复现，运行厂商诊断工具并按序列号更换该卡。",
     ),
+    "device.health.replace": _cause(
+        FAIL,
+        "replace {card}: {observed}",
+        "应更换 {card}：{observed}",
+        "The card tells a fault that no reset clears. Drain the node, save the vendor's bug report for the claim, and "
+        "pull the card of this slot and serial. A code that means something else here goes into "
+        "cluster_kernel_event_actions.",
+        "该卡报告了复位无法消除的故障。排空节点，保存厂商诊断报告用于报修，按槽位与序列号拔出该卡。若该代码在本站点另有"
+        "含义，可写入 cluster_kernel_event_actions。",
+    ),
     "device.health.unknown": _cause(
         UNKNOWN,
         "the health of {card} could not be read: {observed}",
@@ -525,7 +535,10 @@ CAUSES = {
         "A card whose health can't be read is not healthy until shown: ask the vendor tool for this card alone.",
         "健康状态不可读不等于健康：请用厂商工具单独查询该卡。",
     ),
-    "device.health.blocked": _blocked("{card} could not be asked for its health", "无法查询 {card} 的健康状态"),
+    "device.health.blocked": _blocked(
+        "the health of {card} is explained by another check or could not be asked",
+        "{card} 的健康状态已由其他检查项说明，或无法查询",
+    ),
     # ------------------------------------------------------------------ condition
     "device.memory_repair.ok": _cause(
         PASS, "no memory repair of {card} is due{history}", "{card} 没有待处理的显存修复{history}"
@@ -557,10 +570,10 @@ CAUSES = {
         UNKNOWN,
         "the memory repair of {card} could not be judged: {detail}",
         "无法判定 {card} 的显存修复状态：{detail}",
-        "Ask the vendor tool by hand (nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT; amd-smi bad-pages). Some releases "
-        "do not tell it; a value that can't be read is a sign of a sick card.",
-        "用厂商工具手工查询（nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT；amd-smi bad-pages）。有些版本不提供该信息；"
-        "若数值无法读取，则可能是卡有问题。",
+        "Ask the vendor tool by hand (nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT; amd-smi bad-pages; npu-smi info "
+        "-t ecc -i N). Some releases do not tell it; a value that can't be read is a sign of a sick card.",
+        "用厂商工具手工查询（nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT；amd-smi bad-pages；"
+        "npu-smi info -t ecc -i N）。有些版本不提供该信息；若数值无法读取，则可能是卡有问题。",
         severity=WARNING,
     ),
     "device.memory_repair.blocked": _blocked(
@@ -869,8 +882,8 @@ CAUSES = {
     ),
     "device.link_speed.no_reading": _cause(
         UNKNOWN,
-        "{card} is idle at {observed:g} of {expected:g} GT/s, and there is no reading under load that is young enough",
-        "{card} 空闲时为 {observed:g} GT/s（能力 {expected:g} GT/s），且没有足够新的带载读数",
+        "there is no reading under load that is young enough of {card}, idle at {observed:g} of {expected:g} GT/s",
+        "没有 {card} 足够新的带载读数，空闲时为 {observed:g} GT/s（能力 {expected:g} GT/s）",
         "No fault: an idle card lowers its speed. Let a job use the cards while the node looks (accel-check.timer, or "
         "accelctl check --keep by hand); the reading holds for cluster_link_reading_max_age_hours.",
         "并非故障：空闲的卡会降低链路速率。在作业使用这些卡时让节点读取一次（accel-check.timer，或手工执行 accelctl "

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
-from . import conditions, hints, registry, slots
+from . import conditions, hints, registry, slots, together
 from .model import (
     FAIL,
     HOST_ERRORS,
@@ -37,7 +37,7 @@ from .model import (
     to_float,
     to_int,
 )
-from .slot_names import natural, source_rank
+from .slot_names import natural, place_of, source_rank
 
 EXCERPT_LIMIT = 2000
 GIB = 1 << 30
@@ -63,6 +63,7 @@ _WORDS = {
         "serial": "serial {0}",
         "uuid": "uuid {0}",
         "card": "{0} ({1})",
+        "cards": "{0} cards ({1})",
         "comma": ", ",
         "hop": "; the bridge {0} limits it",
         "aside": " ({0})",
@@ -106,6 +107,7 @@ _WORDS = {
         "serial": "序列号 {0}",
         "uuid": "uuid {0}",
         "card": "{0}（{1}）",
+        "cards": "{0} 张卡（{1}）",
         "comma": "，",
         "hop": "；受上游网桥 {0} 限制",
         "aside": "（{0}）",
@@ -459,7 +461,7 @@ def _silence(entry: dict) -> str:
 
 def _card(device: dict, entry: dict, state: str, language: str) -> _Card:
     address = device.get("pci_address") or entry.get("pci_address")
-    label = _dict(device.get("slot")).get("label") or _dict(entry.get("slot")).get("label")
+    label = place_of(device) or place_of(entry)
     serial, uuid = device.get("serial") or entry.get("serial"), device.get("uuid") or entry.get("uuid")
     link = {**_dict(entry.get("link")), **{k: v for k, v in _dict(device.get("link")).items() if v is not None}}
     return _Card(
@@ -604,8 +606,8 @@ def judge_devices(
 
     ``observation`` is what ``accelerator_info`` returns. ``link_readings`` are the readings under load of
     ``links.json``, ``{address: {speed_gts, width, at, identity}}``; those older than
-    ``cluster_link_reading_max_age_hours`` or from the future don't count. Findings of the host come first, then
-    those of each card in the order of the slots.
+    ``cluster_link_reading_max_age_hours`` or from the future don't count. Findings of the host come first, what is not
+    known of any of its cards among them (``together.py``), then those of each card in the order of the slots.
     """
     return _HostJudge(host, observation, declared, link_readings, now, language).findings()
 
@@ -659,7 +661,7 @@ class _HostJudge:
             self._memory(card, blocker)
             conditions.memory_repair(self, card, blocker)
             conditions.ecc(self, card, blocker)
-            self._health(card, blocker)
+            conditions.health(self, card, blocker, self._evidence())
             conditions.temperature(self, card, blocker)
             conditions.throttle(self, card, blocker)
             conditions.ports(self, card, blocker)
@@ -668,6 +670,7 @@ class _HostJudge:
             self._link_width(card, blocker)
             self._link_speed(card, blocker)
             conditions.processes(self, card, blocker)
+        self.found = together.tell(self.found, self.cards, self.say)
         self._errors()
         return self.found
 
@@ -866,18 +869,6 @@ class _HostJudge:
             self.add("device.memory.small", card, evidence=evidence, **values)
         else:
             self.add("device.memory.ok", card, expected=declared, observed=gib)
-
-    def _health(self, card: _Card, blocker: str | None) -> None:
-        health = _dict(card.device.get("health"))
-        state = health.get("state")
-        reasons = health.get("reasons")
-        told = "; ".join(str(reason) for reason in reasons) if isinstance(reasons, list) else ""
-        if blocker:
-            self._blocked("device.health", card, blocker)
-            return
-        state = state if state in ("ok", "warning", "critical") else "unknown"
-        shown = "ok" if state == "ok" else told or (self.say["not_told"] if state == "unknown" else state)
-        self.add(f"device.health.{state}", card, expected="ok", observed=shown, evidence=self._evidence())
 
     def _link_evidence(self, card: _Card) -> list[dict]:
         if not card.address:

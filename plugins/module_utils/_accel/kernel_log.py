@@ -13,7 +13,7 @@ that this one follows from, None for one that stands for itself. ``at`` is the t
 
 Sources of the actions: NVIDIA, "XID Errors" (docs.nvidia.com/deploy/xid-errors) and "GPU Memory Error Management";
 the messages of the Linux driver amdgpu (amdgpu_ras.c, amdgpu_device.c, amdgpu_job.c) and of the kernel's AER
-(drivers/pci/pcie/aer.c); the fault codes of Ascend MindCluster (80E01801, 80E18402).
+(drivers/pci/pcie/aer.c); the fault codes of Ascend MindCluster.
 """
 
 from __future__ import annotations
@@ -86,8 +86,14 @@ MEANINGS = {
     "gpu init failed": Meaning("reset", None, "initialisation of the GPU failed"),
     "ring timeout": Meaning("watch", None, "a job did not end in time"),
     "bus lost": Meaning("reset", _COUNT, "the GPU has fallen off the bus"),
+    # The vendor starts the job anew after a multi-bit error; the memory it came from is still in use then. Each is told
+    # by two numbers (event and black box of the driver, dms_event.c). Other codes of this vendor: ascend_codes.py.
     "ascend 0x80e01801": Meaning("reset", _ECC, "multi-bit error of the on-chip memory"),
+    "ascend 0xa8028802": Meaning("reset", _ECC, "multi-bit error of the on-chip memory"),
+    "ascend 0x80e18401": Meaning("ignore", _MEMORY, "rows of the on-chip memory are isolated"),
+    "ascend 0xa4028801": Meaning("ignore", _MEMORY, "rows of the on-chip memory are isolated"),
     "ascend 0x80e18402": Meaning("replace", _MEMORY, "64 rows of the on-chip memory are isolated"),
+    "ascend 0xa8028801": Meaning("replace", _MEMORY, "64 rows of the on-chip memory are isolated"),
     "aer corrected": Meaning("watch", None, "corrected PCIe errors"),
     "aer nonfatal": Meaning("watch", None, "uncorrected PCIe errors, not fatal"),
     "aer fatal": Meaning("reset", None, "fatal PCIe error"),
@@ -95,6 +101,11 @@ MEANINGS = {
 # What the text says goes before the number: NVLink 144 to 150 are Nonfatal or Fatal, switches say the same.
 _NVLINK5 = {f"xid {number}" for number in range(144, 151)}
 _UNKNOWN_CODE = Meaning("watch", None, "not in the table")
+
+# Codes of these vendors are numbers; the other codes are the words of MEANINGS.
+_CODE_FORM = re.compile(r"^(?:xid (?:0|[1-9]\d{0,4})|sxid (?:0|[1-9]\d{0,5})|ascend 0x[0-9a-f]{8})$")
+CODE_WORDS = tuple(code for code in MEANINGS if not _CODE_FORM.match(code))
+CODE_FORM = f"xid 79, sxid 20034, ascend 0x80e01801, or one of {', '.join(CODE_WORDS)}"
 
 # Codes that follow from others: the code, and what may have caused it (None: any other event of the card).
 _FOLLOWS: dict[str, tuple[str, ...] | None] = {
@@ -322,7 +333,7 @@ def meaning(event: dict, overrides: dict | None = None) -> Meaning:
     A code that is not in the table is to be watched: nobody may drop what he does not know.
     """
     code, message = str(event.get("code") or ""), str(event.get("message") or "")
-    known = MEANINGS.get(code, _UNKNOWN_CODE)
+    known = MEANINGS.get(code) or _listed(code) or _UNKNOWN_CODE
     if code in _NVLINK5 or code.startswith("sxid "):
         action = "reset" if _FATAL.search(message) else "watch"
         known = Meaning(
@@ -340,6 +351,22 @@ def meaning(event: dict, overrides: dict | None = None) -> Meaning:
     return known
 
 
+def _listed(code: str) -> Meaning | None:
+    """Return what the vendor's own list says of a code."""
+    if not code.startswith("ascend "):
+        return None
+    # Imported when needed: few hosts have these cards, and fewer such a code.
+    from .ascend_codes import look_up
+
+    found = look_up(code)
+    return Meaning(found[0], None, found[1]) if found else None
+
+
+def is_code(code: object) -> bool:
+    """Tell whether this is how events and tools name a code; numbers need not be in a table."""
+    return isinstance(code, str) and (code in MEANINGS or bool(_CODE_FORM.match(code)))
+
+
 def override_problem(overrides: object) -> str | None:
     """Return why the site's table can't be used, None when it can."""
     if overrides in (None, ""):
@@ -347,6 +374,8 @@ def override_problem(overrides: object) -> str | None:
     if not isinstance(overrides, dict):
         return f"cluster_kernel_event_actions is {overrides!r}, no mapping"
     for code, action in overrides.items():
+        if not is_code(code):
+            return f"cluster_kernel_event_actions: {code!r} is no code; {CODE_FORM}"
         if action not in ACTIONS:
             return f"cluster_kernel_event_actions: {code}: {action!r} is none of {', '.join(ACTIONS)}"
     return None

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from . import pci, registry
 from .runner import Runner
+from .slot_names import place_of
 from .vendors.base import Vendor
 
 ROOT = "/sys/bus/pci"
@@ -77,7 +78,7 @@ def find(word: str, observation: Mapping, record: Mapping | None = None) -> list
     address = pci.normalise(word) if is_address(word) else None
     seen = []
     for one in [*(observation.get("devices") or []), *(observation.get("unanswered") or [])]:
-        label = (one.get("slot") or {}).get("label")
+        label = place_of(one)
         seen.append((Place(one.get("pci_address"), label, one.get("serial")), one.get("uuid")))
     known = []
     for label, cards in [*((record or {}).get("slots") or {}).items(), (None, (record or {}).get("unplaced") or [])]:

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from .model import THROTTLES
+from .slot_names import place_of
 
 LABELS = ("slot", "serial", "uuid", "vendor", "model", "pci_address")
 # As the exit status of accelctl, so that one alert rule fits both.
@@ -163,7 +164,7 @@ def render(
 
 
 def _labels(one: Mapping) -> dict[str, str]:
-    values = {**one, "slot": (one.get("slot") or {}).get("label")}
+    values = {**one, "slot": place_of(one)}
     return {name: str(values.get(name) or "") for name in LABELS}
 
 

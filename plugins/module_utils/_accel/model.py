@@ -70,10 +70,15 @@ class SlotName:
 
 @dataclass
 class Health:
-    """State of a device: ok, warning, critical or unknown, and the reasons in words."""
+    """State of a device: ok, warning, critical or unknown, and the reasons in words.
+
+    ``codes`` are the fault codes that the device tells now, as ``kernel_log.meaning`` knows them ("ascend 0x80e01801");
+    the reason that a code stands for holds its number.
+    """
 
     state: str = "unknown"
     reasons: list[str] = field(default_factory=list)
+    codes: list[str] = field(default_factory=list)
 
 
 # What keeps a device below its clocks, whatever the vendor calls it.
@@ -231,7 +236,8 @@ class Finding:
     """One judged difference between what should be and what is.
 
     ``check`` is the stable dotted id, ``hint`` is ``<check>.<cause>``, a key of ``hints.CAUSES``.
-    ``subject`` is the slot name of a card (its PCI address when it has none) or the host.
+    ``subject`` is the slot name of a card (its PCI address when it has none) or the host. ``cards`` are such names
+    where one finding of the host is about several of its cards.
     ``blocked_by`` names the failed check that made this one unknown.
     """
 
@@ -247,6 +253,7 @@ class Finding:
     message: str = ""
     evidence: list[dict] = field(default_factory=list)
     blocked_by: str | None = None
+    cards: list[str] = field(default_factory=list)
     at: str | None = None
 
 

@@ -80,6 +80,7 @@ def observe(
     functions = [function for own in owned.values() for function in own]
     # Every machine has bridges at least. A bus without any function (not mounted, hidden in a container), and a
     # function that does not tell whose it is, were not looked at: that is no number of cards, least of all 0.
+    stuck = {function.address for function in functions if any(function.address in one for one in runner.blocked)}
     if shown and all(function.vendor for function in shown):
         observation.bus_count = len({pci.normalise_device(function.address) for function in functions})
 
@@ -102,6 +103,7 @@ def observe(
         observation.tools.extend(answer.tools)
         observation.drivers.extend(answer.drivers)
         observation.errors.extend(answer.errors)
+        answer.hung += [function.address for function in own if function.address in stuck]
         _join(runner, vendor, own, answer, absent, observation)
 
     if counts and None not in counts:
@@ -124,6 +126,7 @@ def observe(
     if "slots" in gather:
         _name_slots(runner, root, dmi_path, functions, declared_slots, vendor_labels, observation)
     _leave_out(observation, gather)
+    observation.errors.extend(runner.hung_reads())
     return observation
 
 

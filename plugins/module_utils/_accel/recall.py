@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from .model import FOREIGN_RECORD_ERROR
-from .slot_names import source_rank
+from .slot_names import RECORD, source_rank
 
 _IDENTITY = ("serial", "uuid", "model", "firmware_version")
 
@@ -37,6 +37,8 @@ def recall(observation: dict, record: dict | None, host: str) -> None:
     present = {device[key] for device in answered for key in ("serial", "uuid")} - {None}
     if present and not any(present & {card.get("serial"), card.get("uuid")} for _label, card in known.values()):
         return
+    if observation["bus_count"] is None:
+        _name_answered(answered, list(known.values()))
     taken = {device["slot"]["label"] for device in answered}
     silent = [device for device in observation["devices"] if device["source"] == "sysfs"]
     for entry in [*observation["unanswered"], *silent]:
@@ -51,6 +53,25 @@ def recall(observation: dict, record: dict | None, host: str) -> None:
             entry["last"] = {**{key: card.get(key) for key in _IDENTITY}, "slot": label}
             for key in _IDENTITY:
                 entry[key] = entry[key] or card.get(key)
+
+
+def _name_answered(answered: list[dict], known: list[tuple[str | None, dict]]) -> None:
+    """Add the recorded place, as a candidate, to cards whose place nobody could look up: the PCI bus can't be read.
+
+    Only what the card itself says (UUID, else a serial that no other card has) tells which one it is; an address does
+    not. It stays a candidate: that the card sits there still is not proven by it.
+    """
+    for device in answered:
+        if device["slot"]["label"]:
+            continue
+        for key in ("uuid", "serial"):
+            alike = [one for one in answered if device[key] and one[key] == device[key]]
+            labels = {label for label, card in known if card.get(key) == device[key]}
+            if device[key] and labels:
+                label = labels.pop()
+                if label and not labels and len(alike) == 1:
+                    device["slot"]["candidates"].append({"label": label, "source": RECORD})
+                break
 
 
 def _slot(told: dict, label: str, source: str | None) -> dict:

@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # This module util is PRIVATE to the collection: its names may change in any release.
-"""All input and output of the probes: bounded commands and small file reads.
+"""All input and output of the probes: bounded commands and bounded reads of small files.
 
 A command that does not end in time is reported as hung and left behind when it cannot be killed:
-a process in uninterruptible sleep on a sick device would otherwise take the whole run with it.
+a process in uninterruptible sleep on a sick device would otherwise take the whole run with it. The read of a
+file of a dead card can sleep like that too; see ``reader.py``.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
+
+from .reader import Blocked, Reader
 
 # Directories searched besides PATH: vendors install here without touching PATH.
 EXTRA_PATH = (
@@ -40,9 +44,13 @@ EXTRA_PATH = (
 # What is read of an answer, and what ends a command that never stops writing before it fills the file system.
 READ_BYTES = 8 << 20
 FLOOD_BYTES = 64 << 20
-READ_FILE_BYTES = 1 << 20
 # How long the open files of all processes are looked through.
 HOLDERS_SECONDS = 5.0
+# How long one file may take: the kernel answers in microseconds, a card that wakes up in a second. When so much was
+# lost with files that did not answer, the others get little: a dead switch has many cards behind it.
+READ_SECONDS = 5.0
+READ_SECONDS_LOST = 20.0
+READ_SECONDS_LEAST = 0.5
 
 
 @dataclass
@@ -62,7 +70,16 @@ class Result:
 
 
 class Runner:
-    """Runs on the host it is created on. Tests pass a double with the same methods."""
+    """Runs on the host it is created on. Tests pass a double with the same methods.
+
+    ``blocked`` are the files that did not answer in time, and those of the same folders that were not asked after that.
+    """
+
+    def __init__(self) -> None:
+        self.blocked: list[str] = []
+        self._reader = Reader()
+        self._dead: set[str] = set()
+        self._lost = 0.0
 
     def which(self, name: str) -> str | None:
         """Return the path of a program, None when it is not installed."""
@@ -109,23 +126,53 @@ class Runner:
             pass  # uninterruptible: leave it to init
 
     def read(self, path: str) -> str | None:
-        """Return the text of a small file, stripped; None when it cannot be read."""
-        found = _bytes_of(path)
-        return None if found is None else found.decode("utf-8", "replace").strip()
+        """Return the text of a small file, stripped; None when it cannot be read, or does not answer (``blocked``)."""
+        data = self._bytes(path)
+        return None if data is None else data.decode("utf-8", "replace").strip()
 
     def read_bytes(self, path: str) -> bytes | None:
-        """Return the bytes of a small file (a DMI table); None when it cannot be read."""
-        return _bytes_of(path)
+        """Return the bytes of a small file (a DMI table); None as in ``read``."""
+        return self._bytes(path)
+
+    def _bytes(self, path: str) -> bytes | None:
+        try:
+            return self._bounded(path, lambda seconds: self._reader.read(path, seconds))
+        except Blocked:
+            return None
 
     def write(self, path: str, text: str) -> str | None:
         """Write a value into a file of the kernel; return why it could not be, None when it was."""
         try:
-            # Not created: a file of the kernel is there or is not.
-            with open(path, "r+b", buffering=0) as handle:
-                handle.write(text.encode())
-        except OSError as exc:
-            return exc.strerror or str(exc)
-        return None
+            problem = self._bounded(path, lambda seconds: self._reader.write(path, text, seconds))
+        except Blocked:
+            return "no answer in time"
+        return None if problem is None else problem.decode("utf-8", "replace")
+
+    def _bounded(self, path: str, ask: Callable[[float], bytes | None]) -> bytes | None:
+        """Return what a file says; Blocked, now and for all other files of its folder, when it does not in time."""
+        folder = os.path.dirname(path)
+        if folder in self._dead:
+            self.blocked.append(path)
+            raise Blocked
+        seconds = max(READ_SECONDS_LEAST, min(READ_SECONDS, READ_SECONDS_LOST - self._lost))
+        try:
+            return ask(seconds)
+        except Blocked:
+            self._lost += seconds
+            self._dead.add(folder)
+            self.blocked.append(path)
+            raise
+
+    def hung_reads(self) -> list[str]:
+        """Return in words which files did not answer, one sentence a folder."""
+        folders: dict[str, list[str]] = {}
+        for path in self.blocked:
+            folders.setdefault(os.path.dirname(path), []).append(os.path.basename(path))
+        return [
+            f"{folder}/{names[0]}: no answer in time"
+            + (f"; not read either: {', '.join(dict.fromkeys(names[1:]))}" if names[1:] else "")
+            for folder, names in folders.items()
+        ]
 
     def glob(self, pattern: str) -> list[str]:
         """Return the matching paths, sorted."""
@@ -172,6 +219,7 @@ class BoundedRunner(Runner):
 
     def __init__(self, limit_seconds: float) -> None:
         """Start the clock."""
+        super().__init__()
         self._end = time.monotonic() + limit_seconds
 
     def run(self, argv: list[str], timeout_seconds: float) -> Result:
@@ -180,24 +228,6 @@ class BoundedRunner(Runner):
         if left <= 0:
             return Result(list(argv), None, "", "the time for all commands was over", hung=True)
         return super().run(argv, min(timeout_seconds, left))
-
-
-def _bytes_of(path: str) -> bytes | None:
-    # Some hundred files of the kernel are read a query: without a buffer that is twice as fast.
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        found = part = os.read(handle, 1 << 14)
-        while part and len(found) < READ_FILE_BYTES:
-            part = os.read(handle, 1 << 14)
-            found += part
-        return found[:READ_FILE_BYTES]
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
 
 
 class _Ending:

@@ -10,7 +10,7 @@ In a file of its own because every query of the cards needs the names, and few n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from . import pci
 from .model import SLOT_SOURCES, SlotName
@@ -54,6 +54,21 @@ def device_of(address: str) -> str:
 def source_rank(source: object) -> int:
     """Return how little the source of a slot name is trusted: 0 for the declared map, the highest for none."""
     return SLOT_SOURCES.index(source) if source in SLOT_SOURCES else len(SLOT_SOURCES)
+
+
+# Where a place is known from that nobody could look at now: a candidate of a card that answers, never its label.
+RECORD = "record"
+
+
+def place_of(entry: Mapping) -> str | None:
+    """Return what the slot of a card is called: its name, else the one that the record of the host has for it."""
+    slot = entry.get("slot")
+    if not isinstance(slot, Mapping):
+        return None
+    candidates = slot.get("candidates")
+    others = [one for one in candidates if isinstance(one, Mapping)] if isinstance(candidates, list) else []
+    recorded = (one.get("label") for one in others if one.get("source") == RECORD)
+    return slot.get("label") or next(recorded, None)
 
 
 def name_slots(

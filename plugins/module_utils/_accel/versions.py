@@ -14,12 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from . import registry
+from . import packages, registry
 from .parallel import command_of, run_all
 from .runner import Result, Runner
-from .slot_names import natural
+from .slot_names import natural, place_of
 from .text import excerpt, same_version
-from .vendors.base import COMMAND, LINK, VersionSource
+from .vendors.base import COMMAND, LINK, PACKAGE, VersionSource
 
 COMPONENTS = (
     "firmware",
@@ -31,6 +31,7 @@ COMPONENTS = (
     "runtime",
     "collectives",
     "container_toolkit",
+    "image",
     "kernel",
     "os",
     "python",
@@ -44,6 +45,14 @@ _OPTIONAL = ("fabric_manager", "cdi")
 PINNED, MAJORITY, NO_MAJORITY = "pinned", "majority", "no_majority"
 OS_RELEASE = "/etc/os-release"
 KERNEL_RELEASE = "/proc/sys/kernel/osrelease"
+# What the node was installed from, where its builder says so: os-release(5), DGX OS, Ubuntu's cloud images. DGX OS adds
+# a line with each upgrade, so that the last one counts.
+_IMAGES = (
+    (OS_RELEASE, r"(?m)^IMAGE_VERSION=[\"']?([^\"'\s]+)"),
+    ("/etc/dgx-release", r"(?m)^DGX_OTA_VERSION=[\"']?([^\"'\s]+)"),
+    ("/etc/dgx-release", r"(?m)^DGX_SWBUILD_VERSION=[\"']?([^\"'\s]+)"),
+    ("/etc/cloud/build.info", r"(?m)^serial:\s*(\S+)"),
+)
 
 
 # ------------------------------------------------------------------------------------------------------- one host
@@ -64,7 +73,11 @@ def observe(
     """
     rows = card_rows(observation)
     errors: list[str] = []
-    for name in _vendors(observation, vendors, errors):
+    known = _vendors(observation, vendors, errors)
+    wanted = [source.where for name in known for source in registry.VENDORS[name].versions if source.how == PACKAGE]
+    installed = packages.read(runner, list(dict.fromkeys(wanted)), timeout_seconds)
+    errors += installed.problems
+    for name in known:
         sources = registry.VENDORS[name].versions
         commands = [source for source in sources if source.how == COMMAND and runner.which(source.words[0])]
         argvs = [[runner.which(source.words[0]) or "", *source.words[1:]] for source in commands]
@@ -74,7 +87,7 @@ def observe(
             key = (source.component, source.name)
             told = found.setdefault(key, [])
             if not any(row["version"] for row in told):
-                told += _ask(runner, source, results.get(source), errors)
+                told += _ask(runner, source, results.get(source), installed, errors)
         for driver in observation.get("drivers") or []:
             if driver.get("vendor") == name:
                 _add_driver(found, name, driver, errors)
@@ -84,12 +97,14 @@ def observe(
     kernel = runner.read(KERNEL_RELEASE)
     rows.append(_row("kernel", "linux", version=kernel or None, source=KERNEL_RELEASE))
     release = runner.read(OS_RELEASE)
+    rows.append(_image(runner, release))
     system, version = parse_os_release(release or "")
     rows.append(_row("os", system, version=version, source=OS_RELEASE))
     for path, value in ((KERNEL_RELEASE, kernel), (OS_RELEASE, version)):
         if not value:
             errors.append(f"{path} tells no version")
     rows.append(_row("python", "python", version=python[0], source=python[1]))
+    errors += runner.hung_reads()
     order = {component: number for number, component in enumerate(COMPONENTS)}
     rows.sort(key=lambda row: (order[row["component"]], natural(row["name"] or ""), natural(row["subject"] or "")))
     return {"versions": rows, "errors": errors}
@@ -101,10 +116,20 @@ def card_rows(observation: Mapping) -> list[dict]:
     for device in observation.get("devices") or []:
         if device.get("source") == "sysfs":
             continue  # nobody asked the card; device.query says why
-        label = (device.get("slot") or {}).get("label") or device.get("pci_address") or device.get("uuid")
+        label = place_of(device) or device.get("pci_address") or device.get("uuid")
         model = device.get("model") or device.get("pci_id") or device.get("vendor")
         rows.append(_row("firmware", model, label, device.get("firmware_version"), device.get("source")))
     return rows
+
+
+def _image(runner: Runner, release: str | None) -> dict:
+    """Return which image the node was installed from; most images do not say so, which is as good as none."""
+    for path, pattern in _IMAGES:
+        told = re.findall(pattern, (release if path == OS_RELEASE else runner.read(path)) or "")
+        if told:
+            return _row("image", "base", version=told[-1], source=path)
+    silent = next((path for path, _pattern in _IMAGES if path in runner.blocked), None if release else OS_RELEASE)
+    return _row("image", "base", source=silent)
 
 
 def parse_os_release(text: str) -> tuple[str | None, str | None]:
@@ -138,15 +163,21 @@ def _vendors(observation: Mapping, named: Sequence[str], errors: list[str]) -> l
     return [name for name in registry.VENDORS if name in wanted]
 
 
-def _ask(runner: Runner, source: VersionSource, result: Result | None, errors: list[str]) -> list[dict]:
+def _ask(
+    runner: Runner, source: VersionSource, result: Result | None, installed: packages.Installed, errors: list[str]
+) -> list[dict]:
     """Return what one source tells: a row for each version, one without a version where it can't be read, or none."""
     told: list[tuple[str, str]] = []
-    if source.how == COMMAND:
+    if source.how == PACKAGE:
+        if source.where not in installed.versions:
+            # Not found by a database that could not be asked is not known; why, is told once for all packages.
+            return [_row(source.component, source.name, source="packages")] if installed.problems else []
+        number, program = installed.versions[source.where]
+        told = [(f"{program} {source.where}", number)]
+    elif source.how == COMMAND:
         if result is None:
             return []
         said = f"{result.stdout}\n{result.stderr}"
-        if source.absent and not result.hung and re.search(source.absent, said):
-            return []
         if result.hung or result.rc != 0:
             how = "no answer in time" if result.hung else f"ended with {result.rc}"
             errors.append(f"{source.component}: {command_of(result)}: {how}: {excerpt(said, limit=300)}".rstrip(": "))
@@ -159,7 +190,7 @@ def _ask(runner: Runner, source: VersionSource, result: Result | None, errors: l
     rows: dict[str | None, dict] = {}
     for where, text in told:
         version = extract(text, source.pattern)
-        if version is None:
+        if version is None and where not in runner.blocked:
             errors.append(f"{source.component}: {where} tells no version: {excerpt(text, limit=200) or 'it is empty'}")
         rows.setdefault(version, _row(source.component, source.name, version=version, source=where))
     several = len([version for version in rows if version]) > 1

@@ -44,7 +44,7 @@ from ..model import (
 from ..parallel import command_of, run_all
 from ..tools import add_driver, add_error, address_of, drm_nodes, reason_of, settle, split_json
 from . import amd_xgmi
-from .base import COMMAND, FILE, Answer, Unreadable, Vendor, VersionSource
+from .base import COMMAND, FILE, PACKAGE, PACKAGE_VERSION, Answer, Unreadable, Vendor, VersionSource
 
 ROCM_SMI_OPTIONS = (
     "--showid",
@@ -543,7 +543,10 @@ def _unique(words: list[str]) -> list[str]:
 # is there where programs are built.
 _VERSIONS = (
     VersionSource("driver_kernel", "amdgpu", FILE, "/sys/module/amdgpu/version", r"^(\d\S*)"),
+    VersionSource("firmware_package", "amdgpu", PACKAGE, "amdgpu-dkms-firmware", PACKAGE_VERSION),
     VersionSource("runtime", "rocm", FILE, "/opt/rocm/.info/version", r"^(\d[\w.]*)"),
+    VersionSource("runtime", "rocm", FILE, "/opt/rocm-*/.info/version", r"^(\d[\w.]*)"),
+    VersionSource("runtime", "rocm", PACKAGE, "rocm-core", r"^(?:\d+:)?(\d+\.\d+\.\d+)"),
     VersionSource(
         "collectives",
         "rccl",
@@ -551,10 +554,9 @@ _VERSIONS = (
         "/opt/rocm/include/rccl/rccl.h",
         r"#define NCCL_MAJOR (\d+)\s+#define NCCL_MINOR (\d+)\s+#define NCCL_PATCH (\d+)",
     ),
-    VersionSource(
-        "collectives", "rccl", COMMAND, "dpkg-query -W -f=${Version} rccl", r"^(\d+\.\d+\.\d+)", "no packages found"
-    ),
+    VersionSource("collectives", "rccl", PACKAGE, "rccl", r"^(\d+\.\d+\.\d+)"),
     VersionSource("container_toolkit", "amd-ctk", COMMAND, "amd-ctk --version", r"version v?(\d\S*)"),
+    VersionSource("container_toolkit", "amd-ctk", PACKAGE, "amd-container-toolkit", PACKAGE_VERSION),
 )
 
 

@@ -5,7 +5,9 @@
 """Huawei Ascend: npu-smi, which speaks text only; without it the devices come from sysfs (the probe's part).
 
 What it costs on a healthy host: ``npu-smi info`` (the table), then, all at the same time, ``info -t board -i N`` for
-each NPU and, where the table has no column with the device number, ``info -m``: 10 commands for 8 NPUs with one chip.
+each NPU and, where the table has no column with the device number, ``info -m``, then, again at the same time,
+``info -t ecc -i N`` for those that answered: 18 commands for 8 NPUs with one chip. An NPU that is not OK is also asked
+for its fault codes (``-t health``).
 A chip's own number (``-t board -i N -c C``) is asked only where the board's serial does not tell its chips apart:
 several chips, or no serial. When the table cannot be used, ``info -l`` names the NPUs, ``-t health`` and ``-t memory``
 give their state and size, and the chips are asked for their names. One NPU that refuses or hangs never hides the
@@ -36,9 +38,11 @@ from ..model import (
     TOOL_UNREADABLE,
     Device,
     Driver,
+    Ecc,
     Health,
     Link,
     Readings,
+    Repair,
     Tool,
 )
 from ..parallel import command_of, run_all
@@ -64,6 +68,16 @@ _MAP_COLUMNS = ("NPU ID", "Chip ID", "Chip Logic ID", "Chip Phy-ID", "Slot ID", 
 # Only OK passes; what is not known here is unknown.
 _HEALTH = {"ok": "ok", "warning": "warning", "alarm": "critical", "critical": "critical"}
 _MOST_CHIPS = 64  # of one board; the boards of today have one or two
+# With so many isolated rows of multi-bit errors a chip has none left (fault 0x80e18402 of the driver).
+_MOST_ISOLATED = 64
+# "HBM Double Bit Error Count"; a 310 prints "Double-bit Error Count" and has nothing but DDR.
+_COUNTER = re.compile(
+    r"^(?:(?:DDR|HBM) )?(Single|Double)[ -]bit"
+    r" (Error Count|Aggregate Total Err Cnt|Isolated Pages Count|Next-Isolated Pages Count)$",
+    re.IGNORECASE,
+)
+_FAULT_CODE = re.compile(r"^(?:0x)?([0-9A-F]{4,8})$", re.IGNORECASE)
+_NO_SUCH_TYPE = re.compile(r"not support", re.IGNORECASE)
 
 
 @dataclass
@@ -243,9 +257,80 @@ def read_list(output: str) -> list[int]:
 
 def read_health(output: str) -> list[str]:
     """Return the words of ``-t health``, one a chip ("Health" or "Health Status", by release)."""
-    fields = (_field(line) for line in text.plain(output).splitlines())
-    words = [found[1] for found in fields if found and found[0] in ("Health", "Health Status")]
+    words = (
+        next((value for name, value in lines if name in ("Health", "Health Status")), "")
+        for lines in _sections(output).values()
+    )
     return [word for word in words if word and len(word.split()) == 1]
+
+
+def _sections(output: str) -> dict[int, list[tuple[str, str]]]:
+    """Return names and values by chip; a line that goes on has no name.
+
+    "Chip ID" ends the lines of a chip; where no "Chip Count" comes first, an answer has one chip and leaves both out.
+    The board's own controller ends its lines with "Chip Name : MCU", and is no chip.
+    """
+    sections: dict[int, list[tuple[str, str]]] = {}
+    lines: list[tuple[str, str]] = []
+    counted = False
+    for line in text.plain(output).splitlines():
+        name, value = text.name_and_value(line)
+        counted = counted or name == "Chip Count"
+        if value is None or name in ("NPU ID", "Chip Count"):
+            continue
+        number = text.whole_number(value) if name == "Chip ID" else None
+        if number is not None and number < _MOST_CHIPS:
+            sections.setdefault(number, lines)
+            lines = []
+        elif (name, value.lower()) == ("Chip Name", "mcu"):
+            lines = []
+        else:
+            lines.append((name, value))
+    return sections or ({0: lines} if lines and not counted else {})
+
+
+def read_ecc(output: str) -> dict[int, dict[str, int | None]]:
+    """Return the counters of ``-t ecc`` by chip, those of DDR and HBM together.
+
+    Keys: "single error count", "double next-isolated pages count" and so on. None is a counter that can't be read; one
+    that this release does not have is missing.
+    """
+    return {chip: _counters(lines) for chip, lines in _sections(output).items()}
+
+
+def _counters(lines: list[tuple[str, str]]) -> dict[str, int | None]:
+    parts: dict[str, list[int | None]] = {}
+    for name, value in lines:
+        found = _COUNTER.match(name)
+        if found:
+            parts.setdefault(f"{found[1]} {found[2]}".lower(), []).append(text.whole_number(value))
+    return {name: _total(values) for name, values in parts.items()}
+
+
+def _total(values: list[int | None]) -> int | None:
+    """Return the sum; where a part is not known, only errors that were counted are one: the rest may not be 0."""
+    known = sum(value for value in values if value is not None)
+    return known if values and (known or None not in values) else None
+
+
+def read_codes(output: str) -> dict[int, list[tuple[str, str]]]:
+    """Return the fault codes of ``-t health`` by chip, each with the words of the tool where they can be told apart."""
+    told: dict[int, list[tuple[str, str]]] = {}
+    for chip, lines in _sections(output).items():
+        codes: list[str] = []
+        words: list[str] = []
+        last = ""
+        for name, value in lines:
+            last = name or last
+            if name == "Error Code":
+                found = (_FAULT_CODE.match(word) for word in value.split())
+                codes = [f"0x{one[1].lower():0>8}" for one in found if one]
+            elif last == "Error Information" and value:
+                words.append(value)
+        if codes:
+            named = words if len(words) == len(codes) else [""] * len(codes)
+            told[chip] = list(zip(codes, named))
+    return told
 
 
 def read_memory(output: str) -> list[int]:
@@ -296,22 +381,32 @@ def die_id(fields: dict[str, str]) -> str | None:
     return None
 
 
-def devices(table: Table, boards: dict[int, dict], dies: dict[tuple[int, int], str], source: str) -> list[Device]:
-    """Return one ``Device`` a PCI function from the table, the boards' fields by NPU id and the die ids by chip.
+@dataclass
+class Told:
+    """What was told besides the table: the boards' fields by NPU id; die ids, counters and fault codes by chip."""
+
+    boards: dict[int, dict] = field(default_factory=dict)
+    dies: dict[tuple[int, int], str] = field(default_factory=dict)
+    counters: dict[tuple[int, int], dict[str, int | None]] = field(default_factory=dict)
+    codes: dict[tuple[int, int], list[tuple[str, str]]] = field(default_factory=dict)
+
+
+def devices(table: Table, told: Told, source: str) -> list[Device]:
+    """Return one ``Device`` a PCI function.
 
     Chips without a Bus-Id take the board's address, and with it are one device a board.
     """
     found: dict[tuple, list[Chip]] = {}
     for chip in table.chips:
-        address = chip.bdf or address_of(boards.get(chip.npu, {}).get("PCIe Bus Info"))
+        address = chip.bdf or address_of(told.boards.get(chip.npu, {}).get("PCIe Bus Info"))
         found.setdefault((chip.npu, address), []).append(chip)
-    return [_device(key[1], rows, table, boards.get(key[0], {}), dies, source) for key, rows in found.items()]
+    return [_device(key[1], rows, table, told, source) for key, rows in found.items()]
 
 
-def _device(
-    address: str | None, rows: list[Chip], table: Table, board: dict[str, str], dies: dict, source: str
-) -> Device:
+def _device(address: str | None, rows: list[Chip], table: Table, told: Told, source: str) -> Device:
     head = rows[0]
+    board, dies = told.boards.get(head.npu, {}), told.dies
+    counters = [told.counters.get((row.npu, row.chip), {}) for row in rows]
     sizes = [row.hbm_total_mb or row.memory_total_mb or 0 for row in rows]
     logical = [
         {"kind": "chip", "index": row.phy_id, "id": row.chip, "uuid": dies.get((row.npu, row.chip))} for row in rows
@@ -331,7 +426,9 @@ def _device(
         memory_bytes=sum(sizes) * 1024**2 if all(sizes) else None,
         link=Link(under_load=any(loads) if any(loads) or len(loads) == len(rows) else None),
         logical=logical if len(rows) > 1 else [],
-        health=_health(rows, board),
+        health=_health(rows, board, told.codes),
+        ecc=_ecc(counters),
+        repair=_repair(counters),
         readings=_readings(rows, loads),
         processes=[
             {"pid": one["pid"], "name": one["name"], "memory_bytes": text.size_bytes(one["memory_mb"], "MB")}
@@ -362,15 +459,50 @@ def _readings(rows: list[Chip], loads: list[int]) -> Readings:
     )
 
 
-def _health(rows: list[Chip], board: dict[str, str]) -> Health:
-    """Return the state of the worst chip; the words of those that are not OK are the reasons.
+def _sum_of(counters: list[dict[str, int | None]], *names: str) -> int | None:
+    """Return the sum of counters over the chips of a device, see ``_total``."""
+    return _total([chip.get(name) for chip in counters for name in names])
+
+
+def _ecc(counters: list[dict[str, int | None]]) -> Ecc:
+    """Return the errors that the tool counts now ("current") and over the life of the chip."""
+    return Ecc(
+        corrected_volatile=_sum_of(counters, "single error count"),
+        uncorrected_volatile=_sum_of(counters, "double error count"),
+        corrected_aggregate=_sum_of(counters, "single aggregate total err cnt"),
+        uncorrected_aggregate=_sum_of(counters, "double aggregate total err cnt"),
+    )
+
+
+def _repair(counters: list[dict[str, int | None]]) -> Repair:
+    """Return the isolated pages, and whether more of them wait ("next-isolated") for a reset of the NPU or a reboot.
+
+    A release that does not tell those that wait leaves it open whether an error of now is one of them.
+    """
+    isolated = _sum_of(counters, "single isolated pages count", "double isolated pages count")
+    waiting = _sum_of(counters, "single next-isolated pages count", "double next-isolated pages count")
+    bad = ("double isolated pages count", "double next-isolated pages count")
+    worst = max((sum(chip.get(name) or 0 for name in bad) for chip in counters), default=0)
+    told = isolated is not None and (waiting == 0 or _sum_of(counters, "double error count") == 0)
+    state = "replace" if worst >= _MOST_ISOLATED else "reset" if waiting else "ok" if told else "unknown"
+    return Repair(state=state, retired_pages=isolated)
+
+
+def _health(rows: list[Chip], board: dict[str, str], codes: dict[tuple[int, int], list[tuple[str, str]]]) -> Health:
+    """Return the state of the worst chip; the words and fault codes of those that are not OK are the reasons.
 
     A board that gave no answer of its own leaves the health of its chips unknown at best.
     """
     states = {_HEALTH.get(row.health.lower(), "unknown") for row in rows}
-    reasons = [
-        f"NPU {row.npu} chip {row.chip} says {row.health or 'nothing'}" for row in rows if row.health.upper() != "OK"
-    ]
+    reasons = []
+    numbers = []
+    for row in rows:
+        own = codes.get((row.npu, row.chip), [])
+        numbers += [f"ascend {number}" for number, _words in own]
+        says = f"NPU {row.npu} chip {row.chip} says {row.health or 'nothing'}"
+        reasons += [f"{says}: {number}" + (f" ({words})" if words else "") for number, words in own]
+        if row.health.upper() != "OK" and not own:
+            reasons.append(says)
     if not board:
         states.add("unknown")
         reasons.append(f"NPU {rows[0].npu} does not tell about its board")
@@ -378,7 +510,7 @@ def _health(rows: list[Chip], board: dict[str, str]) -> Health:
     if compatible and compatible.upper() != "OK":
         states.add("warning")
         reasons.append(f"driver and firmware: compatibility is {compatible}")
-    return Health(max(states, key=BADNESS.index), reasons)
+    return Health(max(states, key=BADNESS.index), reasons, list(dict.fromkeys(numbers)))
 
 
 def slot_labels(found: list[Device], boards: dict[int, dict]) -> dict[str, str]:
@@ -401,14 +533,21 @@ def _pci_id(board: dict[str, str]) -> str | None:
 # What runs in the kernel only the boards tell; these files tell what is installed.
 _CANN = "/usr/local/Ascend/ascend-toolkit/latest/version.cfg"
 _NNAE = "/usr/local/Ascend/nnae/latest/version.cfg"
+# What the installers write beside what they install; older releases have no version.cfg.
+_TOOLKIT_INSTALL = "/usr/local/Ascend/ascend-toolkit/latest/*/ascend_toolkit_install.info"
+_NNAE_INSTALL = "/usr/local/Ascend/nnae/latest/ascend_nnae_install.info"
+_DOCKER_INSTALL = "/usr/local/Ascend/Ascend-Docker-Runtime/ascend_docker_runtime_install.info"
 _RUNNING = r"(?m)^{}_running_version=\[[^\]:]*:([^\]\s]+)\]"
 _VERSIONS = (
     VersionSource("driver_library", "ascend", FILE, VERSION_FILE, r"(?m)^Version=(\S+)"),
     VersionSource("firmware_package", "ascend", FILE, "/usr/local/Ascend/firmware/version.info", r"(?m)^Version=(\S+)"),
     VersionSource("runtime", "cann", FILE, _CANN, _RUNNING.format("toolkit")),
     VersionSource("runtime", "cann", FILE, _NNAE, _RUNNING.format("runtime")),
+    VersionSource("runtime", "cann", FILE, _TOOLKIT_INSTALL, r"(?m)^version=(\S+)"),
+    VersionSource("runtime", "cann", FILE, _NNAE_INSTALL, r"(?m)^version=(\S+)"),
     VersionSource("collectives", "hccl", FILE, _CANN, _RUNNING.format("hccl")),
     VersionSource("collectives", "hccl", FILE, _NNAE, _RUNNING.format("hccl")),
+    VersionSource("container_toolkit", "ascend-docker-runtime", FILE, _DOCKER_INSTALL, r"(?m)^version=v?(\S+)"),
 )
 
 
@@ -468,10 +607,10 @@ class _Query:
         self.known = known
         self.timeout = timeout_seconds
         self.answer = answer
-        self.boards: dict[int, dict] = {}
-        self.dies: dict[tuple[int, int], str] = {}
+        self.told = Told()
         self.hung: dict[int, str] = {}  # NPU id -> the command that did not come back
         self.asked: set[int] = set()  # NPU ids whose boards were asked
+        self.health_asked: set[int] = set()  # of these, those whose health was asked with the board
         self.refused: dict[int, Result] = {}  # guessed NPU id -> what was said instead of a board
         self.numbers: dict[tuple[int, int], int | None] | None = None  # (NPU, chip) -> device number, once asked
 
@@ -498,9 +637,10 @@ class _Query:
         if len(self._addresses(table)) + len(self.hung) < max(1, len(self.known)):
             self._ask_boards(table, [], self._listed())
         self._ask_dies(table)
+        self._ask_errors(table)
         self._name_hung(table)
         answer = self.answer
-        for device in devices(table, self.boards, self.dies, f"npu-smi {table.tool_version or ''}".strip()):
+        for device in devices(table, self.told, f"npu-smi {table.tool_version or ''}".strip()):
             if device.module_id not in self.hung:
                 answer.devices.append(device)
             elif device.pci_address:
@@ -510,7 +650,7 @@ class _Query:
         if not usable and answer.count and answer.count >= len(self.known):
             # The boards made up for the table in full; its text stays as evidence.
             tool.state = TOOL_OK
-        answer.slot_labels = slot_labels(answer.devices, self.boards)
+        answer.slot_labels = slot_labels(answer.devices, self.told.boards)
         if self.hung:
             lines = [f"{command}: no answer within {self.timeout:g} s" for command in self.hung.values()]
             tool.state, tool.excerpt = TOOL_HUNG, text.excerpt(tool.excerpt, *lines)
@@ -520,7 +660,7 @@ class _Query:
 
     def _addresses(self, table: Table) -> set[str]:
         """Return the addresses of the chips that are known so far."""
-        boards = {npu: address_of(board.get("PCIe Bus Info")) for npu, board in self.boards.items()}
+        boards = {npu: address_of(board.get("PCIe Bus Info")) for npu, board in self.told.boards.items()}
         return {address for address in (chip.bdf or boards.get(chip.npu) for chip in table.chips) if address}
 
     def _node_numbers(self) -> list[int]:
@@ -545,6 +685,7 @@ class _Query:
         """
         npus = [*seen, *unseen]
         self.asked.update(npus)
+        self.health_asked.update(unseen)
         commands: list[list[str]] = [[self.path, "info", "-t", "board", "-i", str(npu)] for npu in npus]
         commands += [[self.path, "info", "-t", what, "-i", str(npu)] for what in ("health", "memory") for npu in unseen]
         mapped = self.numbers is None and (bool(unseen) or any(chip.phy_id is None for chip in table.chips))
@@ -557,19 +698,21 @@ class _Query:
         for npu, result in zip(npus, boards):
             fields = self._fields(npu, result, guessed)
             if fields:
-                self.boards[npu] = fields
+                self.told.boards[npu] = fields
         for npu, health, memory in zip(unseen, rest[: len(unseen)], rest[len(unseen) :]):
-            if npu not in self.boards:
+            if npu not in self.told.boards:
                 continue
             for result in (health, memory):
                 if result.hung:
                     self._fields(npu, result)
-            words, sizes = read_health(_whole_lines(health.stdout)), read_memory(_whole_lines(memory.stdout))
-            count = text.integer(self.boards[npu].get("Chip Count")) or 1
+            said = _whole_lines(health.stdout)
+            words, sizes = read_health(said), read_memory(_whole_lines(memory.stdout))
+            self.told.codes.update({(npu, chip): told for chip, told in read_codes(said).items()})
+            count = text.integer(self.told.boards[npu].get("Chip Count")) or 1
             # A damaged number would be as many chips.
             count = count if count <= _MOST_CHIPS else 1
             for chip in range(max(count, len(words[:_MOST_CHIPS]))):
-                name, word = _chip_name(self.boards[npu]), words[chip] if chip < len(words) else ""
+                name, word = _chip_name(self.told.boards[npu]), words[chip] if chip < len(words) else ""
                 size = sizes[chip] if chip < len(sizes) else None
                 table.chips.append(Chip(npu, chip, name=name, health=word, memory_total_mb=size))
         for row in table.chips:
@@ -582,12 +725,12 @@ class _Query:
         numberless = set()
         chips = Counter(chip.npu for chip in table.chips)
         for row in table.chips:
-            board = self.boards.get(row.npu)
+            board = self.told.boards.get(row.npu)
             if board is None or row.npu in self.hung:
                 continue
             die = die_id(board)
             if die and chips[row.npu] == 1:
-                self.dies[row.npu, row.chip] = die
+                self.told.dies[row.npu, row.chip] = die
             elif chips[row.npu] > 1 or text.identifier(board.get("Serial Number")) is None:
                 numberless.add((row.npu, row.chip))
             if row.name is None or (row.npu, row.chip) in numberless:
@@ -600,11 +743,29 @@ class _Query:
             die = die_id(fields)
             # A number that a healthy host is not asked for would make this another card.
             if die and (row.npu, row.chip) in numberless:
-                self.dies[row.npu, row.chip] = die
+                self.told.dies[row.npu, row.chip] = die
+
+    def _ask_errors(self, table: Table) -> None:
+        """Ask the NPUs that answered for their memory errors, and those that are not OK for their fault codes."""
+        npus = [npu for npu in dict.fromkeys(chip.npu for chip in table.chips) if npu not in self.hung]
+        sick = {chip.npu for chip in table.chips if chip.health.upper() != "OK"} - self.health_asked
+        wanted = [("ecc", npu) for npu in npus] + [("health", npu) for npu in npus if npu in sick]
+        commands = [[self.path, "info", "-t", what, "-i", str(npu)] for what, npu in wanted]
+        for (what, npu), result in zip(wanted, run_all(self.runner, commands, self.timeout)):
+            # That a product has no such counters is no error; device.ecc says that they are not known.
+            said = _whole_lines(result.stdout)
+            if not result.hung and "NPU ID" not in said and _NO_SUCH_TYPE.search(result.stdout + result.stderr):
+                continue
+            if not self._fields(npu, result):
+                continue
+            if what == "ecc":
+                self.told.counters.update({(npu, chip): told for chip, told in read_ecc(said).items()})
+            else:
+                self.told.codes.update({(npu, chip): told for chip, told in read_codes(said).items()})
 
     def _name_hung(self, table: Table) -> None:
         """Put the addresses of the NPUs that hang into the answer."""
-        boards = {npu: address_of(board.get("PCIe Bus Info")) for npu, board in self.boards.items()}
+        boards = {npu: address_of(board.get("PCIe Bus Info")) for npu, board in self.told.boards.items()}
         places = [(chip.npu, chip.bdf or boards.get(chip.npu)) for chip in table.chips if chip.npu in self.hung]
         self.answer.hung = list(dict.fromkeys(address for _unused, address in places if address))
         # One without any row has the address that is left over, where only one reading is possible.

@@ -41,8 +41,11 @@ class Answer:
     errors: list[str] = field(default_factory=list)
 
 
-# How a version is told: in the text of a file, in the name that a link resolves to, by a command.
-FILE, LINK, COMMAND = "file", "link", "command"
+# How a version is told: in the text of a file, in the name that a link resolves to, by a command, by the package
+# databases.
+FILE, LINK, COMMAND, PACKAGE = "file", "link", "command", "package"
+# The version of a package as it is, without the epoch that only orders packages.
+PACKAGE_VERSION = r"^(?:\d+:)?(\d\S*)"
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,7 @@ class VersionSource:
     """One place that tells a version; of several for one component the first that tells it counts.
 
     ``component`` is a word of ``versions.COMPONENTS``, ``name`` the product. ``where`` is a path (``*`` stands for
-    anything) or a command line, ``pattern`` finds the version in groups that are joined by dots. ``absent`` is what
-    a command says when the thing it was asked about is not installed.
+    anything), a command line or the name of a package, ``pattern`` finds the version in groups that are joined by dots.
     """
 
     component: str
@@ -59,7 +61,6 @@ class VersionSource:
     how: str
     where: str
     pattern: str
-    absent: str = ""
 
     @property
     def words(self) -> list[str]:

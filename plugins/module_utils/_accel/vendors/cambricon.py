@@ -34,7 +34,7 @@ from ..tools import (
     sick_words,
     take_all,
 )
-from .base import Answer, Unreadable, Vendor
+from .base import FILE, Answer, Unreadable, Vendor, VersionSource
 
 _TITLE = re.compile(r"\bCNMON\s+v(\S+)(?:.*\bDriver\s+v(\S+))?")
 _BORDER = re.compile(r"^\+[-+]*\+$")
@@ -171,6 +171,12 @@ def placed(found: list[Device], functions: list[pci.Function]) -> list[Device]:
     ]
 
 
+_VERSIONS = (
+    VersionSource("driver_kernel", "cambricon", FILE, "/sys/module/cambricon_drv/version", r"^v?(\d\S*)"),
+    VersionSource("runtime", "neuware", FILE, "/usr/local/neuware/version.txt", r"(?i)version\s+v?(\d\S*)"),
+)
+
+
 class Cambricon(Vendor):
     """Cambricon MLUs."""
 
@@ -178,6 +184,7 @@ class Cambricon(Vendor):
     pci_vendors = ("cabc",)
     pci_classes = ("1200",)
     kernel_modules = ("cambricon_drv",)
+    versions = _VERSIONS
 
     def query(self, runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask cnmon for its table."""

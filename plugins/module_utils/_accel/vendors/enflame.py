@@ -35,7 +35,7 @@ from ..tools import (
     sick_words,
     take_all,
 )
-from .base import Answer, Unreadable, Vendor
+from .base import FILE, Answer, Unreadable, Vendor, VersionSource
 
 _DEVICE = re.compile(r"^DEV ID (\d{1,4})\s*$")
 _FIELD = re.compile(r"^\s+([A-Za-z][^:]*?)\s*:\s*(.*?)\s*$")
@@ -199,12 +199,16 @@ def join(found: list[Device], rows: list[Device]) -> None:
         now.power_limit_watts = then.power_limit_watts if now.power_limit_watts is None else now.power_limit_watts
 
 
+_VERSIONS = (VersionSource("driver_kernel", "enflame", FILE, "/sys/module/enflame/version", r"^(\d\S*)"),)
+
+
 class Enflame(Vendor):
     """Enflame GCUs."""
 
     name = "enflame"
     pci_vendors = ("1e36",)
     kernel_modules = ("enflame",)
+    versions = _VERSIONS
 
     def query(self, runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask ``efsmi -q``, and the table where serials are missing in it or it can't be used; see the module."""

@@ -40,7 +40,7 @@ from ..tools import (
     take,
     worst,
 )
-from .base import Answer, Unreadable, Vendor
+from .base import FILE, PACKAGE, PACKAGE_VERSION, Answer, Unreadable, Vendor, VersionSource
 
 CSV_FIELDS = (
     "index",
@@ -336,6 +336,19 @@ def slot_labels(devices: list[Device]) -> dict[str, str]:
     return {one.pci_address: f"OAM{one.module_id}" for one in cards if one.pci_address}
 
 
+# The packages of one release have one number. HCCL and the runtime are parts of the graph compiler's package.
+_VERSIONS = (
+    VersionSource("firmware_package", "habanalabs", PACKAGE, "habanalabs-firmware", PACKAGE_VERSION),
+    VersionSource("driver_kernel", "gaudi", FILE, "/sys/module/habanalabs/version", r"^(\d\S*)"),
+    VersionSource("driver_library", "gaudi", PACKAGE, "habanalabs-thunk", PACKAGE_VERSION),
+    VersionSource("runtime", "synapse", PACKAGE, "habanalabs-graph", PACKAGE_VERSION),
+    VersionSource("collectives", "hccl-gaudi", PACKAGE, "habanalabs-graph", PACKAGE_VERSION),
+    VersionSource(
+        "container_toolkit", "habana-container-runtime", PACKAGE, "habanalabs-container-runtime", PACKAGE_VERSION
+    ),
+)
+
+
 class Gaudi(Vendor):
     """Intel Gaudi, and Goya before it."""
 
@@ -343,6 +356,7 @@ class Gaudi(Vendor):
     pci_vendors = ("1da3",)
     pci_classes = ("1200",)
     kernel_modules = ("habanalabs",)
+    versions = _VERSIONS
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask hl-smi; see the module for the order."""

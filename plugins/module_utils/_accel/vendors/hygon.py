@@ -41,7 +41,7 @@ from ..tools import (
     sick,
     worst,
 )
-from .base import Answer, Unreadable, Vendor
+from .base import FILE, Answer, Unreadable, Vendor, VersionSource
 
 OPTIONS = (
     "--showid",
@@ -206,6 +206,16 @@ def _from_row(number: int, row: dict[str, str]) -> Device:
     )
 
 
+# DTK keeps ROCm's files, with its own number in them.
+_VERSIONS = (
+    VersionSource("driver_kernel", "hygon", FILE, "/sys/module/hydcu/version", r"^(\d\S*)"),
+    VersionSource("driver_kernel", "hygon", FILE, "/sys/module/hycu/version", r"^(\d\S*)"),
+    VersionSource("runtime", "dtk", FILE, "/opt/dtk/.info/rocm_version", r"^(\d[\w.]*)"),
+    VersionSource("runtime", "dtk", FILE, "/opt/dtk/.info/version", r"^(\d[\w.]*)"),
+    VersionSource("runtime", "dtk", FILE, "/opt/dtk/.info/version-dev", r"^(\d[\w.]*)"),
+)
+
+
 class Hygon(Vendor):
     """Hygon DCU. The vendor makes processors too, whose bridges and encryption functions are of other classes."""
 
@@ -213,6 +223,7 @@ class Hygon(Vendor):
     pci_vendors = ("1d94",)
     pci_classes = ("0380", "0b40", "1200")
     kernel_modules = ("hydcu", "hycu")
+    versions = _VERSIONS
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask hy-smi, or rocm-smi where there is no hy-smi."""

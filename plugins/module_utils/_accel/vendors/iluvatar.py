@@ -36,7 +36,7 @@ from ..tools import (
     worst,
 )
 from ..xml_answer import xml_tree
-from .base import Answer, Unreadable, Vendor
+from .base import FILE, Answer, Unreadable, Vendor, VersionSource
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -181,12 +181,16 @@ def _from_rows(upper: list[str], lower: list[str], version: str | None, driver: 
     )
 
 
+_VERSIONS = (VersionSource("driver_kernel", "iluvatar", FILE, "/sys/module/iluvatar/version", r"^(\d\S*)"),)
+
+
 class Iluvatar(Vendor):
     """Iluvatar CoreX BI and MR."""
 
     name = "iluvatar"
     pci_vendors = ("1e3e",)
     kernel_modules = ("iluvatar",)
+    versions = _VERSIONS
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask ixsmi; see the module for the order."""

@@ -44,7 +44,7 @@ from ..tools import (
     sick,
     worst,
 )
-from .base import Answer, Unreadable, Vendor
+from .base import LINK, PACKAGE, PACKAGE_VERSION, Answer, Unreadable, Vendor, VersionSource
 
 VERSION = ("-v",)
 LIST = ("discovery", "-j")
@@ -263,6 +263,17 @@ def slot_labels(devices: list[Device], slots: dict[str, str]) -> dict[str, str]:
     return labels
 
 
+# Names of the packages: Intel's repositories, then Debian's and Fedora's. Of oneAPI "latest" is a link.
+_VERSIONS = (
+    VersionSource("driver_library", "level-zero", PACKAGE, "libze1", PACKAGE_VERSION),
+    VersionSource("driver_library", "level-zero", PACKAGE, "level-zero", PACKAGE_VERSION),
+    VersionSource("runtime", "compute-runtime", PACKAGE, "libze-intel-gpu1", PACKAGE_VERSION),
+    VersionSource("runtime", "compute-runtime", PACKAGE, "intel-level-zero-gpu", PACKAGE_VERSION),
+    VersionSource("runtime", "compute-runtime", PACKAGE, "intel-level-zero", PACKAGE_VERSION),
+    VersionSource("collectives", "oneccl", LINK, "/opt/intel/oneapi/ccl/latest", r"/ccl/(\d[\d.]*)$"),
+)
+
+
 class Intel(Vendor):
     """Intel discrete GPUs (Max, Flex, Arc).
 
@@ -275,6 +286,7 @@ class Intel(Vendor):
     pci_vendors = ("8086",)
     pci_classes = ("0300", "0302", "0380")
     kernel_modules = ("xe", "i915")
+    versions = _VERSIONS
 
     def owns(self, function: pci.Function) -> bool:
         """Tell whether a function is a discrete card; see the class."""

@@ -34,7 +34,7 @@ from ..tools import (
     sick_words,
     take_all,
 )
-from .base import Answer, Unreadable, Vendor
+from .base import FILE, Answer, Unreadable, Vendor, VersionSource
 
 # Columns of the line, counted from 0; there are 32 in the one recorded generation.
 _LINE = {"address": 0, "serial": 3, "temperature": 4, "used": 17, "total": 18, "model": 21}
@@ -204,6 +204,12 @@ def _row(first: list[str], second: list[str]) -> Device:
     )
 
 
+_VERSIONS = (
+    VersionSource("driver_kernel", "kunlunxin", FILE, "/sys/module/kunlun/version", r"^(\d\S*)"),
+    VersionSource("driver_kernel", "kunlunxin", FILE, "/sys/module/xpu_driver/version", r"^(\d\S*)"),
+)
+
+
 class Kunlunxin(Vendor):
     """Kunlunxin XPUs (the vendor id is Baidu's)."""
 
@@ -211,6 +217,7 @@ class Kunlunxin(Vendor):
     pci_vendors = ("1d22",)
     # "xpu_driver" before release 4.0.
     kernel_modules = ("kunlun", "xpu_driver")
+    versions = _VERSIONS
 
     def query(self, runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask xpu_smi, and xpu-smi where that is not there; see the module."""

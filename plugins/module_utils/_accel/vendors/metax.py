@@ -38,7 +38,7 @@ from ..tools import (
     sick,
     worst,
 )
-from .base import Answer, Unreadable, Vendor
+from .base import FILE, Answer, Unreadable, Vendor, VersionSource
 
 PROGRAMS = ("mx-smi", "ht-smi")
 LISTING = ("--show-temperature", "--show-memory", "--show-usage")
@@ -217,12 +217,21 @@ def _listed(block: re.Match, fields: dict[str, str], source: str) -> Device:
     )
 
 
+# "Version:3.3.0.15", or the number alone.
+_VERSIONS = (
+    VersionSource("driver_kernel", "metax", FILE, "/sys/module/metax/version", r"^(\d\S*)"),
+    VersionSource("driver_library", "metax", FILE, "/opt/mxdriver/Version.txt", r"(?mi)^(?:version\s*:\s*)?(\d\S*)"),
+    VersionSource("runtime", "maca", FILE, "/opt/maca/[Vv]ersion.txt", r"(?mi)^(?:version\s*:\s*)?(\d\S*)"),
+)
+
+
 class Metax(Vendor):
     """MetaX C and N series, and cards that other makers sell with them. 9999 really is their vendor id."""
 
     name = "metax"
     pci_vendors = ("9999",)
     kernel_modules = ("metax",)
+    versions = _VERSIONS
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask mx-smi, or ht-smi where there is no mx-smi."""

@@ -38,7 +38,7 @@ from ..tools import (
     sick,
     worst,
 )
-from .base import Answer, Unreadable, Vendor
+from .base import FILE, PACKAGE, PACKAGE_VERSION, Answer, Unreadable, Vendor, VersionSource
 
 # "failed to initialize mtml" is said right after the driver was loaded, and to users who may not open the nodes.
 _REASONS = (
@@ -207,12 +207,26 @@ def slot_labels(devices: list[Device]) -> dict[str, str]:
     }
 
 
+_VERSIONS = (
+    VersionSource("driver_kernel", "mthreads", FILE, "/sys/module/mtgpu/version", r"^(\d\S*)"),
+    VersionSource(
+        "runtime",
+        "musa",
+        FILE,
+        "/usr/local/musa/version.json",
+        r'"musa_toolkits"\s*:\s*\{[^{}]*"version"\s*:\s*"([^"\s]+)"',
+    ),
+    VersionSource("container_toolkit", "mt-container-toolkit", PACKAGE, "mt-container-toolkit", PACKAGE_VERSION),
+)
+
+
 class Mthreads(Vendor):
     """Moore Threads MTT. Their audio functions have the same vendor id, but are no display devices."""
 
     name = "mthreads"
     pci_vendors = ("1ed5",)
     kernel_modules = ("mtgpu",)
+    versions = _VERSIONS
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask mthreads-gmi; see the module for the order."""

@@ -21,7 +21,7 @@ import re
 from .. import pci, text
 from ..model import TOOL_HUNG, Device, Ecc, Health
 from ..tools import Reply, add_driver, address_of, ask_once, cells_of, json_documents, take_all
-from .base import Answer, Unreadable, Vendor
+from .base import FILE, PACKAGE, PACKAGE_VERSION, Answer, Unreadable, Vendor, VersionSource
 
 # Inf1, Trn1, Inf2, Trn2, Trn3.
 _DEVICES = ("7064", "7065", "7066", "7067", "7164", "7264", "7364", "7564", "7565")
@@ -149,6 +149,15 @@ def add_tree(runner, device: Device) -> None:
         device.health = Health("unknown", ["the driver shows no error counters"])
 
 
+_VERSIONS = (
+    VersionSource("driver_kernel", "neuron", FILE, "/sys/module/neuron/version", r"^(\d\S*)"),
+    VersionSource("driver_kernel", "neuron", PACKAGE, "aws-neuronx-dkms", PACKAGE_VERSION),
+    VersionSource("runtime", "neuron", PACKAGE, "aws-neuronx-runtime-lib", PACKAGE_VERSION),
+    VersionSource("collectives", "neuron", PACKAGE, "aws-neuronx-collectives", PACKAGE_VERSION),
+    VersionSource("container_toolkit", "neuron-oci-hook", PACKAGE, "aws-neuronx-oci-hook", PACKAGE_VERSION),
+)
+
+
 class Neuron(Vendor):
     """AWS Trainium and Inferentia."""
 
@@ -156,6 +165,7 @@ class Neuron(Vendor):
     pci_vendors = ("1d0f",)
     pci_classes = ("0880", "1200")
     kernel_modules = ("neuron",)
+    versions = _VERSIONS
 
     def owns(self, function: pci.Function) -> bool:
         """Tell whether a function is a Neuron device; see the module for why the device id decides."""

@@ -47,7 +47,7 @@ from ..tools import (
     worst,
 )
 from ..xml_answer import Fields, leave_out, without_tabs, xml_tree
-from .base import COMMAND, FILE, LINK, Answer, Unreadable, Vendor, VersionSource
+from .base import COMMAND, FILE, LINK, PACKAGE, Answer, Unreadable, Vendor, VersionSource
 
 CSV_FIELDS = (
     "index",
@@ -593,7 +593,9 @@ _VERSIONS = (
     VersionSource("runtime", "cuda", FILE, "/usr/local/cuda/version.txt", r"CUDA Version (\d\S*)"),  # before 11.1
     VersionSource("collectives", "nccl", LINK, "/usr/lib/*/libnccl.so.2", _RELEASE),
     VersionSource("collectives", "nccl", LINK, "/usr/lib64/libnccl.so.2", _RELEASE),
+    VersionSource("collectives", "nccl", PACKAGE, "libnccl2", r"^(\d+\.\d+\.\d+)"),
     VersionSource("container_toolkit", "nvidia-ctk", COMMAND, "nvidia-ctk --version", r"version v?(\d\S*)"),
+    VersionSource("container_toolkit", "nvidia-ctk", PACKAGE, "nvidia-container-toolkit", r"^(\d+\.\d+\.\d+)"),
 )
 
 

@@ -24,7 +24,7 @@ import re
 from .. import pci, text
 from ..model import Device, Health, Readings
 from ..tools import Reply, add_driver, address_of, ask_once, json_documents, nodes_below, sick_words, take_all
-from .base import Answer, Unreadable, Vendor
+from .base import FILE, Answer, Unreadable, Vendor, VersionSource
 
 _REASONS = (
     (r"no tenstorrent driver detected|/dev/tenstorrent.*no such file", "driver_not_loaded"),
@@ -137,6 +137,9 @@ def _add_guest(reading: Reply, index: int, entry: dict) -> None:
         host.health = Health(health.state, [f"chip {index}: {reason}" for reason in health.reasons])
 
 
+_VERSIONS = (VersionSource("driver_kernel", "tenstorrent", FILE, "/sys/module/tenstorrent/version", r"^(\d\S*)"),)
+
+
 class Tenstorrent(Vendor):
     """Tenstorrent Wormhole and Blackhole."""
 
@@ -144,6 +147,7 @@ class Tenstorrent(Vendor):
     pci_vendors = ("1e52",)
     pci_classes = ("1200",)
     kernel_modules = ("tenstorrent",)
+    versions = _VERSIONS
 
     def query(self, runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask tt-smi for a snapshot."""

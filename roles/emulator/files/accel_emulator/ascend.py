@@ -11,6 +11,8 @@ from __future__ import annotations
 from .state import Card, Host, hexes, peers
 
 _WORDS = {"ok": "OK", "warning": "Warning", "critical": "Critical"}
+_MULTI_BIT = ("80E01801", "multi-bit error of the on-chip memory")
+_ISOLATION = ("80E18401", "rows of the on-chip memory are to be isolated")
 # type: whether it needs a chip, or tells of each chip when none is named
 TYPES = ("board", "health", "memory", "usages", "power", "temp", "common", "product", "ecc")
 # Templates of the vNPUs that a card is split into: halves of the 20 cores of a 910B3.
@@ -111,11 +113,6 @@ def _pairs(*pairs: tuple[str, object]) -> str:
     return "".join(f"\t{name:<30} : {value}\n" for name, value in pairs)
 
 
-def _health(card: Card) -> str:
-    """Return how a card is; errors that no page can be isolated for make it an alarm."""
-    return "critical" if card.ecc else card.health
-
-
 def _power(card: Card) -> str:
     return f"{(card.power_watts * 0.9 if card.busy else 93.0) + card.index * 0.6:.1f}"
 
@@ -128,9 +125,34 @@ def _used(card: Card) -> int:
     return card.memory_mib * 4 // 5 if card.busy else 3310 + card.index
 
 
+def _sick(card: Card) -> tuple[str, tuple[str, str], dict[str, int]]:
+    """Return the word for the health, fault code and its text, and counters of memory errors other than 0."""
+    word = _WORDS[card.health]
+    if card.remap_pending:
+        return "Warning", _ISOLATION, {"Error Count": 1, "Aggregate Total Err Cnt": 1, "Next-Isolated Pages Count": 1}
+    if card.ecc or card.health == "critical":
+        errors = 4 if card.health == "critical" else 1
+        word = word if card.health == "critical" else "Alarm"
+        return word, _MULTI_BIT, {"Error Count": errors, "Aggregate Total Err Cnt": errors}
+    if card.health == "warning":
+        return word, _ISOLATION, {"Next-Isolated Pages Count": 1}
+    return word, ("NA", "NA"), {}
+
+
+def _counters(double: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    """Return the counters of ``-t ecc``: a card with HBM has no DDR of its own, and tells its counters all the same."""
+    names = ("Error Count", "Aggregate Total Err Cnt", "Isolated Pages Count", "Next-Isolated Pages Count")
+    return tuple(
+        (f"{kind} {bits} Bit {name}", double.get(name, 0) if (kind, bits) == ("HBM", "Double") else 0)
+        for kind in ("DDR", "HBM")
+        for name in names
+        for bits in ("Single", "Double")
+    )
+
+
 def _row(card: Card) -> str:
     """Return the two lines of a card in the table of ``npu-smi info``."""
-    health = _WORDS[_health(card)]
+    health = _sick(card)[0]
     # The tool pads a word other than OK to a wider field, so that such a row is longer than the rule.
     health = f"{health:<13}" if health == "OK" else f"{health:<18}"
     load = 91 if card.busy else 0
@@ -146,15 +168,10 @@ def _types(host: Host, card: Card) -> dict[str, list[str]]:
     vendor, device = card.pci_id.split(":")
     sub_vendor, sub_device = card.subsystem.split(":")
     npu, count, chip = ("NPU ID", card.index), ("Chip Count", 1), ("Chip ID", 0)
-    health, bad = _WORDS[_health(card)], _health(card) == "critical"
+    health, (error, meaning), errors = _sick(card)
     load = 91 if card.busy else 0
     used = _used(card) * 100 // card.memory_mib
     watts, celsius = _power(card), _temperature(card)
-    error, meaning = (
-        ("0x80E01801", "HBM double bit ECC error")
-        if bad
-        else (("0x80E18005", "HBM page isolation") if health != "OK" else ("NA", "NA"))
-    )
     board = _pairs(
         npu,
         ("Product Name", card.part_number),
@@ -231,12 +248,7 @@ def _types(host: Host, card: Card) -> dict[str, list[str]]:
             ("NPU Real-time Power(W)", watts),
         ),
         "product": (("Product Type", f"Atlas 800T A2 ({card.model})"),),
-        "ecc": (
-            ("HBM Single Bit Error Count", 0),
-            ("HBM Double Bit Error Count", 4 if bad else 0),
-            ("HBM Single Bit Isolated Pages Count", 1 if health == "Warning" else 0),
-            ("HBM Double Bit Isolated Pages Count", 4 if bad else 0),
-        ),
+        "ecc": _counters(errors),
     }
     # These two want a chip, and say so where none is named.
     types = {"board": [board, board_chip], "hccs": ["", hccs(host, card)], "info-vnpu": ["", vnpu_info(card)]}

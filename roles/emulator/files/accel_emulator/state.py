@@ -39,7 +39,11 @@ FAULTS: dict[str, tuple[int, str]] = {
 }
 
 # What not every vendor's tool and kernel module tell of.
-OF_VENDORS = {"remap_pending": ("nvidia",), "xid79": ("nvidia", "amd"), "throttle": ("nvidia", "amd")}
+OF_VENDORS = {
+    "remap_pending": ("nvidia", "ascend"),
+    "xid79": ("nvidia", "amd"),
+    "throttle": ("nvidia", "amd"),
+}
 
 HEALTH = ("ok", "warning", "critical")
 SLOT_SCHEMES = ("card", "bridge", "none")

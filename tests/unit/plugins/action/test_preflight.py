@@ -611,6 +611,72 @@ def test_site_name_that_is_no_directory_name(site, name, meant):
     ]
 
 
+CODE = (
+    "accepted: xid 79, sxid 20034, ascend 0x80e01801, or one of ras uncorrectable, ras deferred, ras correctable, "
+    "ras poison, ras threshold, gpu reset, gpu reset failed, gpu init failed, ring timeout, bus lost, aer corrected, "
+    "aer nonfatal, aer fatal"
+)
+ACTION = "accepted: one of ignore, watch, reset, replace"
+
+
+def test_kernel_event_actions_that_are_right(site):
+    add(
+        site,
+        ALL_FILE,
+        "cluster_kernel_event_actions:\n  xid 79: replace\n  xid 999: ignore\n  sxid 20034: watch\n"
+        "  ascend 0x80e21007: reset\n  ascend 0x8fffffff: ignore\n  ras deferred: ignore\n  aer corrected: ignore\n",
+    )
+    assert lines(site) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "shown", "meant"),
+    [
+        ("79", "79", "xid 79"),
+        ("xid79", '"xid79"', "xid 79"),
+        ("XID 79", '"XID 79"', "xid 79"),
+        ("Xid-79", '"Xid-79"', "xid 79"),
+        ("xid 079", '"xid 079"', "xid 79"),
+        ("nvidia xid 79", '"nvidia xid 79"', "xid 79"),
+        ("xdi 79", '"xdi 79"', "xid 79"),
+        ("SXid 20034", '"SXid 20034"', "sxid 20034"),
+        ("ascend 0x80E01801", '"ascend 0x80E01801"', "ascend 0x80e01801"),
+        ("ascend 80e01801", '"ascend 80e01801"', "ascend 0x80e01801"),
+        ("asend 0x80e01801", '"asend 0x80e01801"', "ascend 0x80e01801"),
+        ("'0x80E01801'", '"0x80E01801"', "ascend 0x80e01801"),
+        ("aer_fatal", '"aer_fatal"', "aer fatal"),
+        ("ras uncorectable", '"ras uncorectable"', "ras uncorrectable"),
+        ("xid 1234567", '"xid 1234567"', ""),
+        ("ascend 0x80e0", '"ascend 0x80e0"', ""),
+        ("gaudi 12", '"gaudi 12"', ""),
+        ("xid", '"xid"', ""),
+        ("true", "true", ""),
+    ],
+)
+def test_kernel_event_code_that_is_none(site, code, shown, meant):
+    add(site, ALL_FILE, f"cluster_kernel_event_actions:\n  {code}: ignore\n")
+    suggestion = f"; did you mean {meant}?" if meant else ""
+    (told,) = lines(site)
+    assert told.endswith(f"a code in cluster_kernel_event_actions is {shown}; {CODE}{suggestion}")
+
+
+@pytest.mark.parametrize(
+    ("action", "shown", "meant"),
+    [("ignored", '"ignored"', "ignore"), ("Reset", '"Reset"', "reset"), ("drain", '"drain"', ""), ("", "empty", "")],
+)
+def test_kernel_event_action_that_is_none(site, action, shown, meant):
+    add(site, ALL_FILE, f"cluster_kernel_event_actions:\n  xid 79: {action}\n")
+    suggestion = f"; did you mean {meant}?" if meant else ""
+    (told,) = lines(site)
+    assert told.endswith(f"the action of xid 79 in cluster_kernel_event_actions is {shown}; {ACTION}{suggestion}")
+
+
+def test_kernel_event_actions_that_are_no_mapping(site):
+    add(site, ALL_FILE, "cluster_kernel_event_actions: [xid 79]\n")
+    (told,) = lines(site)
+    assert told.endswith('cluster_kernel_event_actions is ["xid 79"]; accepted: a mapping')
+
+
 ACME = """cluster_vendors:
   acme:
     pci_vendors: ["1eed"]

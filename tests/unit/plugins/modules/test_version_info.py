@@ -43,7 +43,7 @@ def test_cards_are_asked_unless_they_were(capsys, asked):
     assert [options["timeout_seconds"] for options in asked] == [3]
     result, _code = run(capsys, observation={"devices": [], "drivers": [], "unanswered": []})
     assert len(asked) == 1
-    assert [row["component"] for row in result["versions"]] == ["kernel", "os", "python"]
+    assert [row["component"] for row in result["versions"]] == ["image", "kernel", "os", "python"]
 
 
 @pytest.mark.parametrize(

@@ -305,6 +305,19 @@ def test_a_card_of_which_nothing_is_known_is_unknown():
     assert cells(page(run), "n1") == {"0000:18:00.0": "cell unknown"}
 
 
+def test_a_finding_about_several_cards_colours_each_of_them_and_no_other():
+    builder = report_runs.Builder()
+    builder.host("gpu-01", "h100_sxm")
+    for number in range(8):
+        builder.change("device.link_speed", "gpu-01", f"SXM{number}", "pass", "ok", severity="critical")
+    builder.add(
+        "device.link_speed", "gpu-01", "gpu-01", "unknown", "no_reading", severity="warning", cards=["SXM1", "SXM2"]
+    )
+    shown = cells(page(builder.run("pass")), "gpu-01")
+    assert {slot for slot, sign in shown.items() if sign == "cell warning"} == {"SXM1", "SXM2"}
+    assert set(shown.values()) == {"cell warning", "cell pass"}
+
+
 def test_findings_that_name_the_address_reach_the_cell_of_the_slot():
     builder = report_runs.Builder()
     builder.host("gpu-01", "h100_sxm")

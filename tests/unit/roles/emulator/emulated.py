@@ -24,6 +24,7 @@ class Emulated(Runner):
     """Runs the emulated tools, and reads under a folder what a host would have at its root."""
 
     def __init__(self, root, profile: str, *faults: dict, **more) -> None:
+        super().__init__()
         self.state = {"profile": profile, "seed": "unit", "faults": list(faults), **more}
         self.host = state.expand(self.state)
         self.root = str(root)
@@ -63,6 +64,9 @@ class Emulated(Runner):
         """Return what the host's own look into /proc would: one process a node that is held."""
         held = {f"/dev/{name}": [4711] for name in views.held_nodes(self.host)}
         return {node: pids for node, pids in held.items() if node in wanted}, True
+
+    def read(self, path: str) -> str | None:
+        return super().read(self.root + path)
 
     def read_bytes(self, path: str) -> bytes | None:
         return super().read_bytes(self.root + path)

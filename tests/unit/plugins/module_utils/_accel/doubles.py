@@ -27,6 +27,7 @@ class RecordedRunner:
     tools    names that are installed; by default the programs of ``answers``.
     held     device node -> pids that have it open; the key "incomplete" stands for processes that can't be asked.
     links    path -> path it resolves to; every other path resolves to itself.
+    blocked  files that do not answer, see ``Runner``; a test that wants some reads with a real runner.
     """
 
     def __init__(self, answers=None, files=None, tools=None, links=None, held=None):
@@ -37,6 +38,7 @@ class RecordedRunner:
         self.tools = {argv[0] for argv in self.answers} if tools is None else set(tools)
         self.links = dict(links or {})
         self.calls: list[tuple[str, ...]] = []
+        self.blocked: list[str] = []
         self.timeouts: list[float] = []
         self._lock = threading.Lock()
 
@@ -84,6 +86,10 @@ class RecordedRunner:
     def holders(self, wanted, seconds=5.0):
         """Return who has the nodes open, and whether all processes could be asked."""
         return {node: list(pids) for node, pids in self.held.items() if node in wanted}, "incomplete" not in self.held
+
+    def hung_reads(self):
+        """Return which files did not answer, in words."""
+        return [f"{path}: no answer in time" for path in self.blocked]
 
     def realpath(self, path):
         """Return what the path resolves to."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import baseline
+from ansible_collections.accel.cluster.plugins.module_utils._accel import baseline, packages
 from doubles import HANG, RecordedRunner
 
 LIMITS = """Limit                     Soft Limit           Hard Limit           Units
@@ -133,7 +133,7 @@ def test_huge_page_policy_is_the_marked_word() -> None:
 
 def test_only_installed_packages_count() -> None:
     text = "installed chrony 4.3-2\nconfig-files numactl 2.0\nnot-installed x \n"
-    assert baseline.parse_packages(text) == {"chrony": "4.3-2"}
+    assert packages.parse_packages(text) == {"chrony": "4.3-2"}
 
 
 def test_observe_reads_what_is_in_force() -> None:
@@ -172,9 +172,16 @@ def test_nothing_answering_is_unknown_never_a_pass() -> None:
         answers={SYSTEMD_RUN: HANG, (*DPKG, "chrony", "numactl"): HANG}, tools={"systemd-run", "dpkg-query"}
     )
     observed = baseline.observe(runner, list(DECLARED["kernel_parameters"]), DECLARED["packages"])
-    assert len(observed["errors"]) == 2
-    assert "chronyc is not installed" in observed["errors"]
+    assert len(observed["errors"]) == 3
+    assert {"chronyc is not installed", "dpkg-query: no answer in time"} <= set(observed["errors"])
     assert judged(observed, DECLARED) == dict.fromkeys(CHECKS, ("unknown", "unknown"))
+
+
+def test_a_damaged_package_database_is_not_one_without_packages() -> None:
+    answers = {(*DPKG, "chrony", "numactl"): (2, "", "dpkg-query: error: failed to open package info file\n")}
+    observed = baseline.observe(RecordedRunner(answers), [], DECLARED["packages"])
+    assert observed["packages"] is None
+    assert judged(observed, DECLARED)["packages"] == ("unknown", "unknown")
 
 
 def test_a_host_at_the_baseline_passes() -> None:

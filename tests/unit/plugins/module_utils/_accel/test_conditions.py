@@ -241,6 +241,14 @@ def test_a_link_error_in_the_log_of_a_link_that_is_down_is_said_once():
         ("ras correctable", "", None),
         ("ring timeout", "", "watch"),
         ("ascend 0x80e01801", "", "reset"),
+        ("ascend 0x80e18402", "", "replace"),
+        # The vendor's own list: no handling, start the job anew, reset, isolate; a code that is not in it is watched.
+        ("ascend 0x80e21007", "", None),
+        ("ascend 0x80cb8009", "", "watch"),
+        ("ascend 0x8c03a000", "", "reset"),
+        ("ascend 0x80e3a201", "", "replace"),
+        ("ascend 0xa2301001", "", "replace"),  # listed twice: the worse counts
+        ("ascend 0x8fffffff", "", "watch"),
         ("aer corrected", "", "watch"),
         ("aer fatal", "", "reset"),
     ],
@@ -252,6 +260,82 @@ def test_what_a_code_asks_for(code, message, cause):
         told = one(devices(logged(seen.event(code, message))), "device.kernel_log", "SXM5")
         assert code in told["message"] and told["severity"] == ("warning" if cause == "watch" else "critical")
         assert told["evidence"][0]["command"] == "journalctl -k -b"
+
+
+def coded(state, *codes, **more):
+    """Return a host of which SXM5 tells fault codes, as an Ascend tool does."""
+    observation = altered("health.state", state)
+    says = [f"NPU 6 chip 0 says {state}: {code.partition(' ')[2]} (words)" for code in codes]
+    observation["devices"][6]["health"].update(reasons=says + more.pop("others", []), codes=list(codes))
+    observation["devices"][6]["ecc"].update(more)
+    return observation
+
+
+ECC_CODE, ISOLATED, RESET, GONE = "ascend 0x80e01801", "ascend 0x80e18401", "ascend 0x8c03a000", "ascend 0x80e3a201"
+
+
+@pytest.mark.parametrize(
+    ("observation", "declared", "told"),
+    [
+        # What the code asks for is worse, or not, than the word that the tool has for it.
+        (coded("warning", RESET), {}, ("fail", "critical", None)),
+        (coded("warning", GONE), {}, ("fail", "replace", None)),
+        (coded("warning", RESET, GONE), {}, ("fail", "replace", None)),
+        (coded("ok", "ascend 0x80cb8009"), {}, ("fail", "warning", None)),
+        (coded("critical", "ascend 0x8fffffff"), {}, ("fail", "critical", None)),
+        (coded("unknown", "ascend 0x8fffffff"), {}, ("unknown", "unknown", None)),
+        # That the vendor does nothing about a code does not make a card that warns a healthy one; a site may say so.
+        (coded("warning", ISOLATED), {}, ("fail", "warning", None)),
+        (coded("ok", ISOLATED), {}, None),
+        (coded("warning", RESET), {RESET: "ignore"}, None),
+        (coded("warning", RESET, GONE), {RESET: "ignore"}, ("fail", "replace", None)),
+        (coded("warning", RESET), {RESET: "watch"}, ("fail", "warning", None)),
+        # Nor does it hide what else is wrong.
+        (coded("warning", RESET, others=["compatibility is NOK"]), {RESET: "ignore"}, ("fail", "warning", None)),
+        (coded("critical"), {}, ("fail", "critical", None)),
+    ],
+)
+def test_a_fault_code_of_the_tool_is_judged_as_one_of_the_kernel_log(observation, declared, told):
+    expected = {"device.health": told} if told else {}
+    assert bad(observation, {"cluster_kernel_event_actions": declared}) == expected
+
+
+def test_a_fault_code_that_the_counters_show_is_theirs():
+    assert bad(coded("critical", ECC_CODE, uncorrected_volatile=1)) == {
+        "device.ecc": ("fail", "uncorrected", None),
+        "device.health": ("unknown", "blocked", "device.ecc"),
+    }
+    # It is the same error, so what the vendor does nothing about adds nothing.
+    assert bad(coded("critical", ECC_CODE, "ascend 0x80e21007", uncorrected_volatile=1))["device.health"] == (
+        "unknown",
+        "blocked",
+        "device.ecc",
+    )
+    # Without a counter that shows it, it is a finding of the health.
+    assert bad(coded("critical", ECC_CODE)) == {"device.health": ("fail", "critical", None)}
+    for more in (coded("critical", ECC_CODE, RESET, uncorrected_volatile=1),
+                 coded("critical", ECC_CODE, others=["compatibility is NOK"], uncorrected_volatile=1)):  # fmt: skip
+        assert bad(more) == {
+            "device.ecc": ("fail", "uncorrected", None),
+            "device.health": ("fail", "critical", None),
+        }
+
+
+def test_a_code_that_tool_and_kernel_tell_is_said_once():
+    observation = logged(seen.event(RESET), observation=coded("warning", RESET))
+    assert bad(observation) == {
+        "device.health": ("fail", "critical", None),
+        "device.kernel_log": ("unknown", "blocked", "device.health"),
+    }
+    observation = logged(seen.event(RESET), seen.event(GONE), observation=coded("warning", RESET))
+    assert bad(observation)["device.kernel_log"] == ("fail", "replace", None)
+
+
+@pytest.mark.parametrize("codes", ["ascend 0x8c03a000", None, {"a": 1}])
+def test_codes_of_another_type_are_none(codes):
+    observation = seen.healthy()
+    observation["devices"][6]["health"]["codes"] = codes
+    assert bad(observation) == {}
 
 
 def test_the_worst_wins_and_comes_first():
@@ -278,7 +362,9 @@ def test_a_site_knows_better():
     assert one(found, "device.kernel_log", "SXM5")["hint"] == "device.kernel_log.replace"
 
 
-@pytest.mark.parametrize("table", ["ignore", ["xid 62"], {"xid 62": "explode"}, {"xid 62": None}])
+@pytest.mark.parametrize(
+    "table", ["ignore", ["xid 62"], {"xid 62": "explode"}, {"xid 62": None}, {"Xid 62": "ignore"}, {62: "ignore"}]
+)
 def test_a_table_that_can_not_be_used_is_no_pass(table):
     found = devices(logged(seen.event("xid 62")), {"cluster_kernel_event_actions": table})
     log = [f for f in found if f["check"] == "device.kernel_log"]

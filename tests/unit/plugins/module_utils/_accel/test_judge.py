@@ -544,6 +544,8 @@ CAUSES_OF_A_CARD = [
      "row remap pending"),
     (("health", {"state": "critical", "reasons": ["uncorrectable ECC", "Xid 48"]}), {}, "device.health.critical",
      "critical", "ok", "uncorrectable ECC; Xid 48"),
+    (("health", {"state": "critical", "reasons": ["0x80e3a201"], "codes": ["ascend 0x80e3a201"]}), {},
+     "device.health.replace", "critical", "ok", "0x80e3a201"),
     (("health", {"state": "unknown", "reasons": []}), {}, "device.health.unknown", "critical", "ok", "nothing told it"),
     (("health", {"state": "fine"}), {}, "device.health.unknown", "critical", "ok", "nothing told it"),
     (("health", None), {}, "device.health.unknown", "critical", "ok", "nothing told it"),
@@ -612,6 +614,12 @@ CAUSES_OF_A_CARD = [
 @pytest.mark.parametrize(("field", "declared", "cause", "severity", "expected", "observed"), CAUSES_OF_A_CARD)
 def test_a_cause_of_a_card(field, declared, cause, severity, expected, observed):
     found = devices(altered(*field), declared)
+    together = [f for f in found if f["hint"] == cause and f["cards"]]
+    if together:
+        # A value of the site that can't be used leaves the same gap on every card.
+        assert declared and [len(f["cards"]) for f in together] == [8]
+        assert "8 cards (SXM1, SXM2, SXM3" in together[0]["message"]
+        return
     told = one(found, hints.check_of(cause), "SXM5")
     assert (told["hint"], told["severity"]) == (cause, severity)
     assert (told["verdict"], told["expected"], told["observed"]) == (hints.CAUSES[cause].verdict, expected, observed)
@@ -1026,6 +1034,8 @@ def test_case_07(cases):
         observation["devices"].append(card)
     declared = {"cluster_accelerator_count": 6, "cluster_accelerator_link_speed_gts": 0}
     found = devices(observation, declared)
+    # Two idle cards are told of together.
+    found += [{**f, "subject": card} for f in found for card in f["cards"]]
     for address, verdicts in right.items():
         for check, verdict in verdicts.items():
             assert one(found, check, address)["verdict"] == verdict, (address, check)

@@ -40,6 +40,7 @@ class HostRunner(RecordedRunner):
     def __init__(self, tree, answers=None, files=None, tools=None):
         super().__init__(answers, files, tools)
         self.home, self.real = str(tree.home), Runner()
+        self.blocked, self.hung_reads = self.real.blocked, self.real.hung_reads
 
     def run(self, argv, timeout_seconds):
         """Cards in sockets are asked for their links too: what no test records is one link each."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import slots
+from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge, metrics, slots
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import (
     Device,
     Link,
@@ -18,6 +18,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel.model import 
     as_dict,
 )
 from ansible_collections.accel.cluster.plugins.module_utils._accel.recall import recall
+from ansible_collections.accel.cluster.plugins.module_utils._accel.slot_names import place_of
 
 ADDRESSES = ["0000:18:00.0", "0000:2a:00.0", "0000:3a:00.0"]
 
@@ -159,3 +160,83 @@ def test_the_record_of_a_cloned_disk_is_not_used(record):
     recall(now, record, "gpu-02")
     assert now["unanswered"] == before["unanswered"]
     assert now["errors"] == ["the slot record is that of gpu-01, not of gpu-02: it is not used"]
+
+
+# ---------------------------------------------------------------------------------------- a bus that can't be read
+
+
+def no_bus(*devices, **fields):
+    """Return cards that answer on a host whose bus nobody could look at, so that no source names a slot."""
+    now = seen([device(number, slot=SlotName(), **fields) for number in devices])
+    assert now["bus_count"] is None
+    return now
+
+
+def places(observation):
+    return [place_of(one) for one in observation["devices"]]
+
+
+def test_a_card_that_tells_who_it_is_has_the_recorded_place_as_a_candidate(record):
+    now = no_bus(2, 0)
+    recall(now, record, "gpu-01")
+    assert places(now) == ["SXM3", "SXM1"]
+    assert now["devices"][0]["slot"] == {
+        "label": None,
+        "source": None,
+        "candidates": [{"label": "SXM3", "source": "record"}],
+    }
+    # The record of now has them where they were, and is one.
+    again = slots.build_record(now, "gpu-01", "2026-11-30T00:00:00Z", record)
+    assert slots.problems(again) == []
+
+
+def test_the_serial_does_where_there_is_no_uuid_and_the_address_does_not(record):
+    now = no_bus(1, uuid=None)
+    recall(now, record, "gpu-01")
+    assert places(now) == ["SXM2"]
+    now = no_bus(1, uuid=None, serial=None)
+    recall(now, record, "gpu-01")
+    assert places(now) == [None]
+    # Another card at the address is not the one that is known there; it came with those that are.
+    now = seen([device(0, slot=SlotName()), device(1, slot=SlotName(), uuid="GPU-9999", serial="0990100000099")])
+    recall(now, record, "gpu-01")
+    assert places(now) == ["SXM1", None]
+
+
+def test_two_cards_with_one_serial_are_told_apart_by_nothing(record):
+    now = seen([device(number, slot=SlotName(), uuid=None, serial="0990100000001") for number in (0, 1)])
+    recall(now, record, "gpu-01")
+    assert places(now) == [None, None]
+
+
+def test_where_the_bus_was_read_a_card_without_a_slot_has_none(record):
+    now = {**no_bus(0, 1), "bus_count": 2}
+    recall(now, record, "gpu-01")
+    assert places(now) == [None, None]
+
+
+def test_the_record_of_another_host_names_nothing(record):
+    now = no_bus(0)
+    recall(now, record, "gpu-02")
+    assert places(now) == [None]
+
+
+def test_findings_and_lines_name_the_slot_and_the_place_is_still_not_proven(record):
+    now = no_bus(0, 1, 2)
+    recall(now, record, "gpu-01")
+    found = judge.judge_devices("gpu-01", now, {"cluster_accelerator_vendor": "nvidia", "cluster_accelerator_count": 3})
+    assert {one["subject"] for one in found if one["check"] == "device.health"} == {"SXM1", "SXM2", "SXM3"}
+    lines = cli.show_devices(now).splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["SXM1", "SXM2", "SXM3"]
+    assert 'slot="SXM2"' in metrics.render(now, 0, found, 3, 1.0)
+    before = judge.judge_slots({"gpu-01": record}, {}, {"gpu-01": no_bus(0, 1, 2)}, {})
+    after = judge.judge_slots({"gpu-01": record}, {}, {"gpu-01": now}, {})
+    # What the record adds changes nothing of what is proven.
+    assert [(one["subject"], one["verdict"], one["hint"]) for one in after] == [
+        (one["subject"], one["verdict"], one["hint"]) for one in before
+    ]
+
+
+@pytest.mark.parametrize("slot", [None, "SXM1", {}, {"label": None, "candidates": None}, {"candidates": ["x"]}])
+def test_a_slot_of_another_shape_is_no_place(slot):
+    assert place_of({"slot": slot}) is None

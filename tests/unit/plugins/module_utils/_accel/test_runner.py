@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 
@@ -31,6 +32,126 @@ def test_streams_and_exit_code_stay_apart():
     result = Runner().run(python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(15)"), 30)
     assert (result.rc, result.stdout, result.stderr, result.hung) == (15, "out\n", "err\n", False)
     assert result.command.endswith("sys.exit(15)")
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    """Let a file have less time than on a host."""
+    for name, seconds in (("READ_SECONDS", 0.6), ("READ_SECONDS_LOST", 1.0), ("READ_SECONDS_LEAST", 0.1)):
+        monkeypatch.setattr(runner, name, seconds)
+
+
+def cards(tmp_path, *blocking):
+    """Make folders with files as below /sys; a named pipe that nobody writes to blocks whoever opens it."""
+    for name in ("a", "b", "c", "d", "e"):
+        (tmp_path / name).mkdir()
+        for file in ("vendor", "width"):
+            if name in blocking:
+                os.mkfifo(tmp_path / name / file)
+            else:
+                (tmp_path / name / file).write_text("16\n")
+
+
+def test_a_file_that_blocks_costs_its_time_once_and_hides_no_other(tmp_path, hasty):
+    cards(tmp_path, "b")
+    ours = Runner()
+    began = time.monotonic()
+    read = {(name, file): ours.read(str(tmp_path / name / file)) for name in "abcde" for file in ("vendor", "width")}
+    assert {name for (name, _file), told in read.items() if told is None} == {"b"}
+    assert {told for (name, _file), told in read.items() if name != "b"} == {"16"}
+    assert 0.5 < time.monotonic() - began < 10
+    # The second file of the folder was not waited for.
+    assert ours._lost == 0.6
+    assert ours.blocked == [str(tmp_path / "b/vendor"), str(tmp_path / "b/width")]
+    assert ours.hung_reads() == [f"{tmp_path}/b/vendor: no answer in time; not read either: width"]
+    assert ours.read_bytes(str(tmp_path / "b/width")) is None
+    assert ours.read_bytes(str(tmp_path / "c/width")) == b"16\n"
+
+
+def test_many_files_that_block_share_what_may_be_lost(tmp_path, hasty):
+    cards(tmp_path, *"abcd")
+    ours = Runner()
+    began = time.monotonic()
+    assert [ours.read(str(tmp_path / name / "width")) for name in "abcde"] == [None, None, None, None, "16"]
+    # 0.6, the rest of 1.0, and twice the least; without a limit it would be 2.4.
+    assert time.monotonic() - began < 2.0
+    assert len(ours.hung_reads()) == 4
+
+
+def test_a_write_that_blocks_says_so(tmp_path, hasty):
+    path = tmp_path / "attention"
+    path.write_text("0")
+    ours = Runner()
+    assert (ours.write(str(path), "1"), path.read_text()) == (None, "1")
+    assert ours.write(str(tmp_path / "none"), "1") == "No such file or directory"
+    os.mkfifo(tmp_path / "pipe")
+    held = os.open(tmp_path / "pipe", os.O_RDWR)
+    os.set_blocking(held, False)
+    while True:  # until the pipe is full, so that the next one who writes has to wait
+        try:
+            os.write(held, b"x" * 4096)
+        except BlockingIOError:
+            break
+    assert ours.write(str(tmp_path / "pipe"), "1") == "no answer in time"
+    os.close(held)
+
+
+def test_a_file_that_can_not_be_read_is_not_one_that_blocks(tmp_path):
+    ours = Runner()
+    assert (ours.read(str(tmp_path / "none")), ours.read(str(tmp_path))) == (None, None)
+    assert (ours.blocked, ours.hung_reads()) == ([], [])
+
+
+def test_a_large_file_is_read_up_to_its_limit(tmp_path):
+    (tmp_path / "large").write_bytes(b"x" * ((1 << 20) + 7))
+    assert len(Runner().read_bytes(str(tmp_path / "large"))) == 1 << 20
+
+
+def test_a_reader_that_died_is_replaced(tmp_path):
+    (tmp_path / "one").write_text("1")
+    ours = Runner()
+    assert ours.read(str(tmp_path / "one")) == "1"
+    os.kill(ours._reader._pid, 9)
+    os.waitpid(ours._reader._pid, 0)
+    assert ours.read(str(tmp_path / "one")) is None
+    assert ours.read(str(tmp_path / "one")) == "1"
+
+
+def test_a_reader_that_can_not_be_killed_holds_neither_the_end_nor_the_output(tmp_path):
+    """As one that sleeps in the kernel: the signal does nothing, and whoever reads our output sees its end."""
+    os.mkfifo(tmp_path / "pipe")
+    folder = os.path.dirname(os.path.dirname(runner.__file__))
+    code = (
+        f"import os, sys; sys.path.insert(0, {folder!r})\n"
+        "from _accel import runner\n"
+        "runner.READ_SECONDS = 0.3\n"
+        "os.kill = lambda pid, number: print('left behind', pid)\n"
+        "ours = runner.Runner()\n"
+        f"print(ours.read({str(tmp_path / 'pipe')!r}), ours.read('/proc/self/comm') is not None, flush=True)\n"
+    )
+    done = subprocess.run(python(code), capture_output=True, text=True, timeout=20, check=True)
+    words = done.stdout.split()
+    pid = int(words[2])
+    try:
+        assert words[3:] == ["None", "True"]
+        assert not gone(pid)
+    finally:
+        os.kill(pid, 9)
+
+
+def test_a_reader_ends_with_its_program(tmp_path):
+    folder = os.path.dirname(os.path.dirname(runner.__file__))
+    code = (
+        f"import os, sys; sys.path.insert(0, {folder!r})\nfrom _accel.runner import Runner\n"
+        "one, two = Runner(), Runner()\none.read('/proc/self/comm'), two.read('/proc/self/comm')\n"
+        "print(one._reader._pid, two._reader._pid, flush=True)\nos._exit(0)\n"
+    )
+    done = subprocess.run(python(code), capture_output=True, text=True, timeout=20, check=True)
+    deadline = time.monotonic() + 20
+    pids = [int(word) for word in done.stdout.split()]
+    while not all(gone(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [gone(pid) for pid in pids] == [True, True]
 
 
 def test_a_program_that_is_not_there():

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import registry, versions
+from ansible_collections.accel.cluster.plugins.module_utils._accel import packages, registry, versions
+from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Result
+from ansible_collections.accel.cluster.plugins.module_utils._accel.text import same_version
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors import nvidia
 from doubles import HANG, RecordedRunner
 
@@ -39,8 +42,33 @@ NVIDIA_ANSWERS = {
 }
 
 
+class Host(RecordedRunner):
+    """A host with a dpkg database: ``packages`` are installed, ``database`` answers instead where it is given."""
+
+    def __init__(self, *arguments, packages=None, database=None, program="dpkg-query", **more):
+        super().__init__(*arguments, **more)
+        self.tools.add(program)
+        self.packages, self.database, self.program = packages or {}, database, program
+
+    def run(self, argv, timeout_seconds):
+        if not argv[0].endswith(f"/{self.program}"):
+            return super().run(argv, timeout_seconds)
+        names = argv[3 if self.program == "dpkg-query" else 4 :]
+        self.calls.append((self.program, *names))
+        if self.database == HANG:
+            return Result(argv, None, "", "", hung=True)
+        if self.database:
+            return Result(argv, *self.database)
+        there = "".join(f"installed {name} {self.packages[name]}\n" for name in names if name in self.packages)
+        absent = [name for name in names if name not in self.packages]
+        if self.program == "rpm":
+            return Result(argv, len(absent), there + "".join(f"package {one} is not installed\n" for one in absent), "")
+        said = "".join(f"dpkg-query: no packages found matching {name}\n" for name in absent)
+        return Result(argv, 1 if absent else 0, there, said)
+
+
 def observe(observation, answers=None, files=None, links=None, **more):
-    runner = RecordedRunner(answers, HOST if files is None else files, links=links, **more)
+    runner = Host(answers, HOST if files is None else files, links=links, **more)
     told = versions.observe(runner, observation, PYTHON)
     for row in told["versions"]:
         assert list(row) == ["component", "name", "subject", "version", "source"]
@@ -62,31 +90,237 @@ def test_an_nvidia_host():
         ("runtime", "cuda"): "12.8.1",
         ("collectives", "nccl"): "2.26.2",
         ("container_toolkit", "nvidia-ctk"): "1.17.4",
+        ("image", "base"): None,
         ("kernel", "linux"): "6.1.0-28-amd64",
         ("os", "debian"): "12",
         ("python", "python"): "3.11.2",
     }
     assert told["errors"] == []
     assert told["versions"][0]["subject"] == "SXM1"
-    assert all(row["source"] for row in told["versions"])
+    assert all(row["source"] for row in told["versions"] if row["component"] != "image")
     assert set(runner.timeouts) == {10}
 
 
 def test_an_amd_host():
     header = '#define NCCL_MAJOR 2\n#define NCCL_MINOR 21\n#define NCCL_PATCH 5\n#define NCCL_SUFFIX ""\n'
     files = {**HOST, "/sys/module/amdgpu/version": "6.12.12\n", "/opt/rocm/.info/version": "6.4.1-83\n"}
-    missing = {("dpkg-query", "-W", "-f=${Version}", "rccl"): (1, "", "dpkg-query: no packages found matching rccl\n")}
     observation = {"unanswered": [{"vendor": "amd"}]}
-    told, _unused = observe(observation, missing, files)
+    told, _unused = observe(observation, files=files)
     assert short(told)["driver_kernel", "amdgpu"] == "6.12.12"
     assert short(told)["runtime", "rocm"] == "6.4.1"
+    empty = [("collectives", "rccl"), ("container_toolkit", "amd-ctk"), ("firmware_package", "amdgpu")]
+    assert [short(told)[key] for key in empty] == [None, None, None]
+    assert told["errors"] == []
+    told, _unused = observe(observation, files={**files, "/opt/rocm/include/rccl/rccl.h": header})
+    assert short(told)["collectives", "rccl"] == "2.21.5"
+    installed = {
+        "rccl": "2.22.3.60401-83~22.04",
+        "amdgpu-dkms-firmware": "1:6.12.12.60401-2164967.22.04",
+        "amd-container-toolkit": "1.1.0",
+        "rocm-core": "6.4.1.60401-83~22.04",
+    }
+    told, runner = observe(observation, files=HOST, packages=installed)
+    assert short(told)["collectives", "rccl"] == "2.22.3"
+    assert short(told)["firmware_package", "amdgpu"] == "6.12.12.60401-2164967.22.04"
+    assert short(told)["container_toolkit", "amd-ctk"] == "1.1.0"
+    assert short(told)["runtime", "rocm"] == "6.4.1"
+    assert {row["source"] for row in told["versions"] if row["component"] == "runtime"} == {"dpkg-query rocm-core"}
+    assert sum(call[0] == "dpkg-query" for call in runner.calls) == 1  # one question for all packages
+    told, _unused = observe(observation, files={**HOST, "/opt/rocm-6.3.0/.info/version": "6.3.0-39\n"})
+    assert short(told)["runtime", "rocm"] == "6.3.0"
+
+
+# vendor -> files, links and packages of a host, and what they tell. Each in the form that its vendor's documents show.
+OTHERS = {
+    "gaudi": (
+        {"/sys/module/habanalabs/version": "1.21.0-ca59b5a\n"},
+        {},
+        {
+            "habanalabs-firmware": "1.21.0-555",
+            "habanalabs-thunk": "1.21.0-555",
+            "habanalabs-graph": "1.21.0-555",
+            "habanalabs-container-runtime": "1.21.0-555",
+        },
+        {
+            ("firmware_package", "habanalabs"): "1.21.0-555",
+            ("driver_kernel", "gaudi"): "1.21.0-ca59b5a",
+            ("driver_library", "gaudi"): "1.21.0-555",
+            ("runtime", "synapse"): "1.21.0-555",
+            ("collectives", "hccl-gaudi"): "1.21.0-555",
+            ("container_toolkit", "habana-container-runtime"): "1.21.0-555",
+        },
+    ),
+    "intel": (
+        {},
+        {"/opt/intel/oneapi/ccl/latest": "/opt/intel/oneapi/ccl/2021.15"},
+        {"libze1": "1.21.9.0-1136~24.04", "libze-intel-gpu1": "25.18.33578.15-1146~24.04"},
+        {
+            ("driver_library", "level-zero"): "1.21.9.0-1136~24.04",
+            ("runtime", "compute-runtime"): "25.18.33578.15-1146~24.04",
+            ("collectives", "oneccl"): "2021.15",
+        },
+    ),
+    "hygon": (
+        {"/sys/module/hydcu/version": "6.3.13\n", "/opt/dtk/.info/rocm_version": "25.04.4\n"},
+        {},
+        {},
+        {("driver_kernel", "hygon"): "6.3.13", ("runtime", "dtk"): "25.04.4"},
+    ),
+    "mthreads": (
+        {
+            "/sys/module/mtgpu/version": "3.3.1\n",
+            "/usr/local/musa/version.json": '{\n "mcc": {"version": "9"},\n "musa_toolkits": {\n  "version": "5.1.0",\n'
+            '  "git branch": "x"\n }\n}\n',
+        },
+        {},
+        {"mt-container-toolkit": "2.0.0"},
+        {
+            ("driver_kernel", "mthreads"): "3.3.1",
+            ("runtime", "musa"): "5.1.0",
+            ("container_toolkit", "mt-container-toolkit"): "2.0.0",
+        },
+    ),
+    "metax": (
+        {"/opt/mxdriver/Version.txt": "Version:2.14.6\n", "/opt/maca/Version.txt": "Version:3.3.0.15\n"},
+        {},
+        {},
+        {("driver_kernel", "metax"): None, ("driver_library", "metax"): "2.14.6", ("runtime", "maca"): "3.3.0.15"},
+    ),
+    "cambricon": (
+        {"/usr/local/neuware/version.txt": "Neuware Version 3.9.0\n"},
+        {},
+        {},
+        {("driver_kernel", "cambricon"): None, ("runtime", "neuware"): "3.9.0"},
+    ),
+    "neuron": (
+        {},
+        {},
+        {
+            "aws-neuronx-dkms": "2.30.2.0",
+            "aws-neuronx-runtime-lib": "2.34.10.0-ac18d186d",
+            "aws-neuronx-collectives": "2.34.10.0-74eaafac6",
+        },
+        {
+            ("driver_kernel", "neuron"): "2.30.2.0",
+            ("runtime", "neuron"): "2.34.10.0-ac18d186d",
+            ("collectives", "neuron"): "2.34.10.0-74eaafac6",
+            ("container_toolkit", "neuron-oci-hook"): None,
+        },
+    ),
+    "tenstorrent": (
+        {"/sys/module/tenstorrent/version": "2.3.0\n"},
+        {},
+        {},
+        {("driver_kernel", "tenstorrent"): "2.3.0"},
+    ),
+    "iluvatar": ({"/sys/module/iluvatar/version": "4.3.0\n"}, {}, {}, {("driver_kernel", "iluvatar"): "4.3.0"}),
+    "kunlunxin": ({"/sys/module/kunlun/version": "5.0.21\n"}, {}, {}, {("driver_kernel", "kunlunxin"): "5.0.21"}),
+    "enflame": ({"/sys/module/enflame/version": "1.4.1\n"}, {}, {}, {("driver_kernel", "enflame"): "1.4.1"}),
+}
+
+
+@pytest.mark.parametrize("vendor", OTHERS)
+def test_hosts_of_other_vendors(vendor):
+    files, links, installed, expected = OTHERS[vendor]
+    told, _unused = observe({"drivers": [{"vendor": vendor}]}, {}, {**HOST, **files}, links, packages=installed)
+    system = {("image", "base"): None, ("kernel", "linux"): "6.1.0-28-amd64", ("os", "debian"): "12"}
+    assert short(told) == {**expected, **system, ("python", "python"): "3.11.2"}
+    assert told["errors"] == []
+
+
+def test_the_vendors_without_software_that_tells_a_version_are_known():
+    # Of their cards the firmware and the driver come from the tool.
+    assert {name for name in registry.VENDORS if not registry.VENDORS[name].versions} == {"tpu", "denglin"}
+
+
+@pytest.mark.parametrize(
+    ("database", "problem"),
+    [
+        (HANG, "dpkg-query: no answer in time"),
+        ((2, "", "dpkg-query: error: failed to open package info file\n"), "dpkg-query: ended with 2"),
+        ((1, "", ""), "dpkg-query: ended with 1"),
+        ((127, "", "No such file or directory"), "dpkg-query: ended with 127"),
+        # What it said before it broke off holds, what it did not get to is not known.
+        ((2, "installed rccl 2.22.3-1\n", "dpkg-query: error: read error\n"), "dpkg-query: ended with 2"),
+    ],
+)
+def test_a_package_database_that_does_not_answer_is_no_empty_one(database, problem):
+    told, _unused = observe({"drivers": [{"vendor": "amd"}]}, database=database)
+    rows = {row["component"]: (row["version"], row["source"]) for row in told["versions"]}
+    assert rows["firmware_package"] == rows["runtime"] == (None, "packages")
+    rccl = ("2.22.3", "dpkg-query rccl") if database[0] == 2 and database[1] else (None, "packages")
+    assert rows["collectives"] == rccl
+    assert len(told["errors"]) == 1 and told["errors"][0].startswith(problem)
+    entries = {one["component"]: one["verdict"] for one in versions.odd({"a": told})}
+    assert entries["runtime"] == "unknown"
+
+
+def test_a_host_without_a_package_database_does_not_know():
+    runner = RecordedRunner({}, HOST)
+    told = versions.observe(runner, {"drivers": [{"vendor": "neuron"}]}, PYTHON)
+    assert told["errors"] == ["neither dpkg-query nor rpm is installed"]
+    assert {row["source"] for row in told["versions"] if row["component"] == "runtime"} == {"packages"}
+    # A file that tells it needs no database.
+    runner = RecordedRunner({}, {**HOST, "/opt/rocm/.info/version": "6.4.1-83\n"})
+    told = versions.observe(runner, {"drivers": [{"vendor": "amd"}]}, PYTHON)
+    assert short(told)["runtime", "rocm"] == "6.4.1"
+
+
+def test_rpm_is_asked_where_it_is():
+    told, _unused = observe(
+        {"drivers": [{"vendor": "neuron"}]}, packages={"aws-neuronx-dkms": "2.30.2.0-dkms"}, program="rpm"
+    )
+    assert short(told)["driver_kernel", "neuron"] == "2.30.2.0-dkms"
+    assert short(told)["runtime", "neuron"] is None
+    assert told["errors"] == []
+    assert [row["source"] for row in told["versions"] if row["component"] == "driver_kernel"] == [
+        "rpm aws-neuronx-dkms"
+    ]
+    told, _unused = observe(
+        {"drivers": [{"vendor": "neuron"}]}, database=(1, "", "error: cannot open Packages index\n"), program="rpm"
+    )
+    assert told["errors"][0].startswith("rpm: ended with 1: error: cannot open")
+    assert {row["source"] for row in told["versions"] if row["component"] == "runtime"} == {"packages"}
+
+
+def test_a_package_of_which_only_the_configuration_is_left_is_not_installed():
+    told, _unused = observe(
+        {"drivers": [{"vendor": "amd"}]},
+        database=(1, "config-files rccl 2.22.3-1\n", "dpkg-query: no packages found matching rocm-core\n"),
+    )
     assert short(told)["collectives", "rccl"] is None
     assert told["errors"] == []
-    told, _unused = observe(observation, missing, {**files, "/opt/rocm/include/rccl/rccl.h": header})
-    assert short(told)["collectives", "rccl"] == "2.21.5"
-    package = {("dpkg-query", "-W", "-f=${Version}", "rccl"): (0, "2.22.3.60401-83~22.04", "")}
-    told, _unused = observe(observation, package, files)
-    assert short(told)["collectives", "rccl"] == "2.22.3"
+    assert packages.parse_packages("config-files rccl 2.22.3-1\ninstalled a 1\n") == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, (None, None)),
+        (
+            {"/etc/os-release": 'ID=sle\nVERSION_ID="15"\nIMAGE_ID=node\nIMAGE_VERSION="2026.11"\n'},
+            ("2026.11", "/etc/os-release"),
+        ),
+        ({"/etc/cloud/build.info": "build_name: server\nserial: 20260901\n"}, ("20260901", "/etc/cloud/build.info")),
+        (
+            {"/etc/dgx-release": 'DGX_NAME="x"\nDGX_SWBUILD_VERSION="6.0.11"\n'},
+            ("6.0.11", "/etc/dgx-release"),
+        ),
+        (
+            {
+                "/etc/dgx-release": 'DGX_SWBUILD_VERSION="6.0.11"\nDGX_OTA_VERSION="6.1.0"\nDGX_OTA_DATE="x"\n'
+                'DGX_OTA_VERSION="6.2.1"\n'
+            },
+            ("6.2.1", "/etc/dgx-release"),
+        ),
+        # Whose os-release can't be read does not know whether it names an image.
+        ({"/etc/os-release": ""}, (None, "/etc/os-release")),
+    ],
+)  # fmt: skip
+def test_the_base_image(files, told):
+    seen, _unused = observe({}, files={**HOST, **files})
+    (row,) = [row for row in seen["versions"] if row["component"] == "image"]
+    assert (row["version"], row["source"]) == told
 
 
 def test_an_ascend_host():
@@ -106,6 +340,8 @@ def test_an_ascend_host():
         ("driver_library", "ascend"): "24.1.rc1",
         ("runtime", "cann"): "8.1.RC1",
         ("collectives", "hccl"): "8.1.RC1",
+        ("container_toolkit", "ascend-docker-runtime"): None,
+        ("image", "base"): None,
         ("kernel", "linux"): "6.1.0-28-amd64",
         ("os", "debian"): "12",
         ("python", "python"): "3.11.2",
@@ -113,11 +349,35 @@ def test_an_ascend_host():
     assert told["errors"] == []
 
 
+def test_older_ascend_software_and_its_container_runtime():
+    files = {
+        "/usr/local/Ascend/ascend-toolkit/latest/aarch64-linux/ascend_toolkit_install.info": "package_name=x\n"
+        "version=7.0.0\ninnerversion=V100R001C13B222\ncompatible_version=[V100R001C29]\n",
+        "/usr/local/Ascend/nnae/latest/ascend_nnae_install.info": "version=8.0.RC3\n",
+        "/usr/local/Ascend/Ascend-Docker-Runtime/ascend_docker_runtime_install.info": "version=v6.0.0\narch=aarch64\n",
+    }
+    told, _unused = observe({"drivers": [{"vendor": "ascend"}]}, files={**HOST, **files})
+    assert short(told)["runtime", "cann"] == "7.0.0"  # the toolkit goes before the engine alone
+    assert short(told)["container_toolkit", "ascend-docker-runtime"] == "6.0.0"
+    del files["/usr/local/Ascend/ascend-toolkit/latest/aarch64-linux/ascend_toolkit_install.info"]
+    told, _unused = observe({"drivers": [{"vendor": "ascend"}]}, files={**HOST, **files})
+    assert short(told)["runtime", "cann"] == "8.0.RC3"
+
+
 def test_what_is_not_installed_is_null_and_no_error():
     told, _unused = observe({"devices": [CARD]})
     empty = {row["component"]: row["source"] for row in told["versions"] if row["version"] is None}
     assert empty == dict.fromkeys(
-        ["driver_kernel", "driver_library", "fabric_manager", "cdi", "runtime", "collectives", "container_toolkit"]
+        [
+            "driver_kernel",
+            "driver_library",
+            "fabric_manager",
+            "cdi",
+            "runtime",
+            "collectives",
+            "container_toolkit",
+            "image",
+        ]
     )
     assert told["errors"] == []
 
@@ -147,11 +407,12 @@ def test_several_files_with_several_versions_are_all_told():
 
 
 def test_a_host_without_cards_and_a_vendor_that_is_not_known():
-    runner = RecordedRunner({}, HOST)
+    runner = Host({}, HOST)
     told = versions.observe(runner, {}, PYTHON, ["nvidia", "acme"])
     assert ("runtime", "cuda") in short(told)
     assert ["acme" in error for error in told["errors"]] == [True]
-    assert [row["component"] for row in versions.observe(runner, {}, PYTHON)["versions"]] == ["kernel", "os", "python"]
+    told = versions.observe(runner, {}, PYTHON)
+    assert [row["component"] for row in told["versions"]] == ["image", "kernel", "os", "python"]
 
 
 def test_every_source_is_of_a_known_component_and_has_groups():
@@ -176,6 +437,72 @@ def test_os_release(text, told):
 
 
 # ----------------------------------------------------------------------------------------------------- many hosts
+
+
+STATES = ("1.2", "1.2.3", "1.2.4", "1.3", None, "?")
+
+
+@pytest.mark.parametrize("pin", [None, "1.2", "1.2.3", "1.9"])
+def test_every_combination_of_a_few_hosts_keeps_the_promises(pin):
+    """Short forms, releases of one short form, not installed, unreadable, with and without a declared version."""
+    for size in (1, 2, 3, 4):
+        for combination in itertools.product(STATES, repeat=size):
+            hosts = {f"h{number}": told(runtime=version) for number, version in enumerate(combination)}
+            entries = versions.odd(hosts, {"runtime": pin} if pin else None)
+            if not entries:
+                # Nobody has it and nobody asked for it.
+                assert set(combination) == {None} and pin is None
+                continue
+            (entry,) = entries
+            known = [version for version in combination if version != "?"]
+            odd = [row["version"] for row in entry["odd"]]
+            # What could not be read is equal to nothing, and is named.
+            lacking = [f"h{number}" for number, version in enumerate(combination) if version == "?"]
+            assert set(lacking) <= set(entry["not_told"])
+            assert entry["count"] == len(known)
+            if lacking or entry["basis"] == "no_majority":
+                assert entry["verdict"] != "pass"
+            assert (entry["verdict"] == "fail") == bool(odd)
+            if pin:
+                assert (entry["basis"], entry["expected"]) == ("pinned", pin)
+                assert odd == [version for version in known if version and not same_version(version, pin)]
+                assert (entry["verdict"] == "pass") == (not odd and not lacking and None not in known)
+                continue
+            # The expected version is what more than half tell, and those that fit it fit each other.
+            alike = [version for version in known if _fits(version, entry["expected"])]
+            if entry["basis"] == "majority":
+                assert 2 * len(alike) > len(known)
+                assert all(_fits(one, other) for one in alike for other in alike)
+                assert sorted(map(str, odd)) == sorted(str(one) for one in known if not _fits(one, entry["expected"]))
+            else:
+                assert (odd, entry["expected"]) == ([], None)
+            if entry["verdict"] == "pass":
+                assert all(_fits(one, other) for one in known for other in known) and known
+            # The order of the hosts plays no part.
+            turned = versions.odd(dict(reversed(hosts.items())))[0]
+            assert (turned["verdict"], turned["expected"], turned["odd"]) == (
+                entry["verdict"],
+                entry["expected"],
+                entry["odd"],
+            )
+
+
+def _fits(one, other):
+    return one == other or same_version(one, other)
+
+
+@pytest.mark.parametrize("pin", ["", None, "570.86.15"])
+def test_a_host_that_is_alone_with_a_version_is_not_odd_when_the_others_do_not_know(pin):
+    hosts = {"a": told(driver_kernel="570.86.15"), "b": told(driver_kernel="?"), "c": None}
+    (entry,) = versions.odd(hosts, {"driver": pin})
+    assert (entry["verdict"], entry["odd"], entry["not_told"]) == ("unknown", [], ["b", "c"])
+
+
+def test_two_cards_of_one_host_may_differ():
+    rows = [{**CARD, "slot": {"label": f"SXM{number}"}, "firmware_version": version} for number, version in
+            enumerate(["96.00.1", "96.00.1", "96.00.2", None])]  # fmt: skip
+    (entry,) = versions.odd({"a": {"versions": versions.card_rows({"devices": rows})}})
+    assert (entry["verdict"], [row["subject"] for row in entry["odd"]], entry["not_told"]) == ("fail", ["SXM2"], ["a"])
 
 
 def told(**by_component):

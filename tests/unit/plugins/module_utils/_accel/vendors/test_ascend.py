@@ -12,12 +12,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device, Readings
+from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device, Ecc, Readings, Repair
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.ascend import (
     Ascend,
+    Told,
     devices,
     die_id,
+    read_codes,
+    read_ecc,
     read_fields,
     read_health,
     read_list,
@@ -59,6 +62,39 @@ def memory(npu: int, *chips: tuple[int, int]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def ecc(npu: int, *chips: dict[str, object]) -> str:
+    """Return the answer of ``-t ecc``; a chip is its counters other than 0, "HBM double error count" and so on.
+
+    A counter that is None is not printed, as by a release that does not have it.
+    """
+    lines = [f"\tNPU ID                                   : {npu}", f"\tChip Count{'':31}: {len(chips) or 1}", ""]
+    for number, counters in enumerate(chips or ({},)):
+        for memory_kind in ("DDR", "HBM"):
+            for what in ("Error Count", "Aggregate Total Err Cnt", "Isolated Pages Count", "Next-Isolated Pages Count"):
+                for bits in ("Single", "Double"):
+                    value = counters.get(f"{memory_kind} {bits} {what}".lower().replace("hbm", "HBM"), 0)
+                    if value is not None:
+                        lines.append(f"\t{memory_kind + ' ' + bits + ' Bit ' + what:<40} : {value}")
+        lines.append(f"\tChip ID{'':34}: {number}")
+    return "\n".join(lines) + "\n"
+
+
+def health(npu: int, word: str, *codes: str, words: tuple[str, ...] = (), mcu: str = "") -> str:
+    """Return the answer of ``-t health``: the words of a code begin a line of their own after the first."""
+    told = words or codes
+    lines = [f"\tNPU ID                         : {npu}", "\tChip Count                     : 1", ""]
+    lines += [
+        f"\tHealth Status                  : {word}",
+        f"\tError Code                     : {' '.join(codes) or 'NA'}",
+    ]
+    lines += [f"\tError Information              : {told[0] if told else 'NA'}"]
+    for line in told[1:]:
+        lines += ["", f"\t                               : {line}"]
+    lines += ["\tChip ID                        : 0"]
+    lines += [f"\n\tHealth Status                  : {mcu}\n\tChip Name                      : MCU"] if mcu else []
+    return "\n".join(lines) + "\n"
+
+
 def answers(**changes) -> dict:
     """Return a healthy host with eight 910B3; ``changes`` by the words of the command joined with ``_``."""
     told = {
@@ -86,6 +122,10 @@ def functions(*buses: str) -> list[Function]:
 
 
 def ask(told: dict, buses=None, files=None):
+    """Query; what a test does not say of the errors of a board that it has is that there are none."""
+    for words in [words for words in told if words[:4] == ("npu-smi", "info", "-t", "board") and "-c" not in words]:
+        told.setdefault((*words[:3], "ecc", *words[4:]), HANG if told[words] == HANG else (0, ecc(int(words[5])), ""))
+        told.setdefault((*words[:3], "health", *words[4:]), (0, health(int(words[5]), "Alarm"), ""))
     runner = RecordedRunner(told, files)
     return Ascend().query(runner, functions(*(BUSES if buses is None else buses)), 10), runner
 
@@ -310,9 +350,8 @@ def test_list():
 
 
 def test_two_chips_behind_one_function_are_one_device():
-    found = devices(
-        read_table(own("info_25.5_2x310P3-duo.txt")), {1: read_fields(own("t-board_25.5_310P3-duo.txt"))}, {}, "x"
-    )
+    board_of_1 = read_fields(own("t-board_25.5_310P3-duo.txt"))
+    found = devices(read_table(own("info_25.5_2x310P3-duo.txt")), Told(boards={1: board_of_1}), "x")
     assert [(one.pci_address, one.index, one.module_id) for one in found] == [
         ("0000:01:00.0", 0, 1),
         ("0000:82:00.0", 2, 2944),
@@ -356,6 +395,8 @@ def test_healthy_host():
         memory_bytes=65536 * MIB,
         link=first.link,
         health=first.health,
+        ecc=Ecc(0, 0, 0, 0),
+        repair=Repair("ok", retired_pages=0),
         readings=Readings(temperature_c=40.0, power_watts=95.0, utilization_percent=71.0, memory_used_bytes=3310 * MIB),
         processes=[
             {"pid": 81230, "name": "python3.11", "memory_bytes": 51200 * MIB},
@@ -370,7 +411,7 @@ def test_healthy_host():
     assert (driver.kernel_version, driver.library_version, driver.loaded) == ("24.1.0.3", "24.1.0.3", True)
     assert answer.slot_labels == {}  # Slot ID 0 on modules names no place
     # The promise of the module's docstring.
-    assert len(runner.calls) == 10
+    assert len(runner.calls) == 18
     assert set(runner.timeouts) == {10}
 
 
@@ -608,6 +649,191 @@ def test_only_ok_passes(health):
     answer, _unused = ask(answers(info=table))
     assert answer.devices[0].health.state != "ok"
     assert answer.count == 8
+
+
+# ------------------------------------------------------------------------------------- errors and fault codes
+
+
+def asked(told: dict) -> tuple:
+    """Return device 3 of a host on which some answers are ``told``, and the answer."""
+    answer, _unused = ask(answers(**told))
+    return next(device for device in answer.devices if device.module_id == 3), answer
+
+
+ECC = "info_-t_ecc_-i_3"
+
+
+@pytest.mark.parametrize(
+    ("counters", "told", "repair"),
+    [
+        ({}, (0, 0, 0, 0), ("ok", 0)),
+        (
+            {"HBM single error count": 7, "HBM single aggregate total err cnt": 40},
+            (7, 0, 40, 0),
+            ("ok", 0),
+        ),
+        # Both memories of a chip count.
+        ({"HBM single error count": 7, "ddr single error count": 2}, (9, 0, 0, 0), ("ok", 0)),
+        # Pages that are isolated are history, those that wait for it are due.
+        ({"HBM double isolated pages count": 3, "HBM double aggregate total err cnt": 3}, (0, 0, 0, 3), ("ok", 3)),
+        (
+            {"HBM double error count": 1, "HBM double next-isolated pages count": 1},
+            (0, 1, 0, 0),
+            ("reset", 0),
+        ),
+        ({"HBM double isolated pages count": 63}, (0, 0, 0, 0), ("ok", 63)),
+        ({"HBM double isolated pages count": 64}, (0, 0, 0, 0), ("replace", 64)),
+        (
+            {"HBM double isolated pages count": 60, "HBM double next-isolated pages count": 4},
+            (0, 0, 0, 0),
+            ("replace", 60),
+        ),
+        # A counter that can't be read is no 0, and hides no error that another one counts.
+        ({"HBM double error count": "NA"}, (0, None, 0, 0), ("ok", 0)),
+        ({"HBM double error count": "NA", "ddr double error count": 2}, (0, 2, 0, 0), ("ok", 0)),
+        ({"HBM double isolated pages count": "NA"}, (0, 0, 0, 0), ("unknown", None)),
+        # It ends at 2**32 - 1, which other tools print for "not supported".
+        ({"HBM double error count": 4294967295}, (0, 4294967295, 0, 0), ("ok", 0)),
+    ],
+)
+def test_counters_of_memory_errors(counters, told, repair):
+    device, answer = asked({ECC: ecc(3, counters)})
+    seen = device.ecc
+    assert (
+        seen.corrected_volatile,
+        seen.uncorrected_volatile,
+        seen.corrected_aggregate,
+        seen.uncorrected_aggregate,
+    ) == told
+    assert (device.repair.state, device.repair.retired_pages, device.repair.remapped_rows) == (*repair, None)
+    assert seen.sram_uncorrected_aggregate is None
+    assert (answer.count, answer.errors) == (8, [])
+
+
+WITHOUT_NEXT = {
+    f"{kind} {bits} next-isolated pages count": None for kind in ("ddr", "HBM") for bits in ("single", "double")
+}
+
+
+@pytest.mark.parametrize(("errors", "state"), [(0, "ok"), (1, "unknown")])
+def test_a_release_that_does_not_tell_pages_that_wait_proves_nothing_of_an_error_of_now(errors, state):
+    device, _unused = asked({ECC: ecc(3, {**WITHOUT_NEXT, "HBM double error count": errors})})
+    assert (device.ecc.uncorrected_volatile, device.repair.state) == (errors, state)
+
+
+def test_counters_without_a_chip_number_and_those_of_a_310():
+    without = ecc(3, {"HBM single error count": 5}).partition("\tChip ID")[0].replace("\tChip Count", "\tOther")
+    assert asked({ECC: without})[0].ecc.corrected_volatile == 5
+    old = (
+        "\tNPU ID : 3\n\tChip Count : 1\n\n\tSingle-bit Error Count : 4\n\tDouble-bit Error Count : 2\n\tChip ID : 0\n"
+    )
+    device, _unused = asked({ECC: old})
+    assert (device.ecc.corrected_volatile, device.ecc.uncorrected_volatile) == (4, 2)
+    assert (device.ecc.uncorrected_aggregate, device.repair.state) == (None, "unknown")
+
+
+def test_chips_of_one_device_count_together_and_a_missing_one_is_not_known():
+    assert read_ecc(ecc(1, {}, {"ddr double error count": 2}))[1]["double error count"] == 2
+    table = read_table(own("info_25.5_2x310P3-duo.txt"))
+    counters = {(1, chip): read for chip, read in read_ecc(ecc(1, {"ddr single error count": 1}, {})).items()}
+    first = devices(table, Told(counters=counters), "x")[0]
+    assert (first.ecc.corrected_volatile, first.ecc.uncorrected_volatile, first.repair.state) == (1, 0, "ok")
+    del counters[1, 1]
+    first = devices(table, Told(counters=counters), "x")[0]
+    assert (first.ecc.corrected_volatile, first.ecc.uncorrected_volatile, first.repair.state) == (1, None, "unknown")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (1, "This device does not support querying ecc.\n", ""),
+        (0, "", "the device does not support this operation\n"),
+        (255, "dcmi get ecc info failed. ret is -8010\n", ""),
+        (0, "", ""),
+        "<html>HBM Double Bit Error Count : 0</html>\n",
+        ecc(3).partition("\tHBM Single Bit Err")[0],
+        ecc(3).partition("\tChip ID")[0],
+    ],
+)
+def test_counters_that_are_not_told_are_no_zeros_and_cost_no_card(answer):
+    device, told = asked({ECC: answer})
+    assert (device.ecc, device.repair) == (Ecc(), Repair())
+    assert (told.count, told.tools[0].state, device.health.state) == (8, "ok", "ok")
+    # That a product has no counters is no error; whatever else keeps them is named.
+    refused = isinstance(answer, tuple) and "not support" in answer[1] + answer[2]
+    whole = isinstance(answer, str) and "NPU ID" in answer
+    assert [error for error in told.errors if "-t ecc -i 3" in error] == told.errors
+    assert bool(told.errors) == (not refused and not whole)
+
+
+def test_an_npu_that_hangs_over_its_counters_is_named_and_the_others_tell_theirs():
+    answer, runner = ask(answers(**{ECC: HANG, "info_-t_ecc_-i_4": ecc(4, {"HBM double error count": 2})}))
+    assert (answer.hung, answer.count) == (["0000:82:00.0"], 7)
+    assert {device.module_id: device.ecc.uncorrected_volatile for device in answer.devices} == {
+        **dict.fromkeys((0, 1, 2, 5, 6, 7), 0),
+        4: 2,
+    }
+    assert answer.tools[0].state == "hung"
+    assert "ecc -i 3: no answer within 10 s" in answer.tools[0].excerpt
+    assert sum(words[3:4] == ("ecc",) for words in runner.calls) == 8
+
+
+def test_an_npu_that_hung_over_its_board_is_not_asked_again():
+    _unused, runner = ask(answers(**{"info_-t_board_-i_3": HANG}))
+    assert ("npu-smi", "info", "-t", "ecc", "-i", "3") not in runner.calls
+
+
+SICK = own("info_24.1_8x910B3.txt").replace(
+    "| 3     910B3               | OK            |", "| 3     910B3               | Alarm         |"
+)
+
+
+def test_fault_codes_of_an_npu_that_is_not_ok_are_told_with_their_words():
+    text = health(3, "Alarm", "80E01801", "8C084E00", words=("several bits of a word are wrong", "a daemon is gone"))
+    device, answer = asked({"info": SICK, "info_-t_health_-i_3": text})
+    assert device.health.codes == ["ascend 0x80e01801", "ascend 0x8c084e00"]
+    assert device.health.state == "critical"
+    assert device.health.reasons == [
+        "NPU 3 chip 0 says Alarm: 0x80e01801 (several bits of a word are wrong)",
+        "NPU 3 chip 0 says Alarm: 0x8c084e00 (a daemon is gone)",
+    ]
+    assert answer.errors == []
+    assert all(not one.health.codes for one in answer.devices if one is not device)
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        (health(3, "Alarm"), {}),
+        (health(3, "Alarm", "80E01801"), {0: [("0x80e01801", "80E01801")]}),
+        # The driver prints four digits at least.
+        (health(3, "Alarm", "0A01", words=("x",)), {0: [("0x00000a01", "x")]}),
+        (health(3, "Alarm", "0x80E01801", words=("x",)), {0: [("0x80e01801", "x")]}),
+        # Not as many texts as codes: nobody knows which is whose.
+        (health(3, "Alarm", "80E01801", "8C084E00", words=("x",)), {0: [("0x80e01801", ""), ("0x8c084e00", "")]}),
+        # The board's own controller is no chip.
+        (health(3, "Alarm", "80E01801", words=("x",), mcu="OK"), {0: [("0x80e01801", "x")]}),
+        ("dcmi get health failed. ret is -8010\n", {}),
+    ],
+)
+def test_codes(text, codes):
+    assert read_codes(text) == codes
+    assert read_health(text) == (["Alarm"] if "Alarm" in text else [])
+
+
+def test_an_npu_that_tells_no_code_is_as_sick_as_it_says():
+    device, _unused = asked({"info": SICK, "info_-t_health_-i_3": (1, "ret is -8010\n", "")})
+    assert (device.health.state, device.health.codes) == ("critical", [])
+    assert device.health.reasons == ["NPU 3 chip 0 says Alarm"]
+
+
+def test_recorded_codes(recordings):
+    text = (recordings / "ascend/faultdiag_npu_info_after_910A.txt").read_text()
+    part = text[text.index("-c 0 -t health") :].partition("\n")[2].partition("cat /")[0]
+    told = read_codes(part)
+    assert [code for code, _words in told[0]] == ["0xa4025021", "0x8c03a000", "0x8c084e00"]
+    assert ["heart" in words.lower() or "process" in words for _code, words in told[0]] == [True, True, True]
+    assert read_codes((recordings / "ascend/doc_npu-smi_info-t-health.txt").read_text()) == {}
 
 
 def test_device_nodes_go_by_the_physical_number():
