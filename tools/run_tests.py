@@ -384,6 +384,8 @@ def main(words: list[str]) -> int:
     if not lanes or wrong:
         print(f"usage: run_tests.py {' | '.join(LANES)} | {' '.join(known)}\nunknown: {' '.join(wrong)}")
         return 2
+    if words == ["full"]:
+        os.environ["ACCEL_TEST_FULL"] = "1"  # tests/drill/conftest.py
     shutil.rmtree(RESULTS, ignore_errors=True)
     for folder in (LOGS, RESULTS):
         folder.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,15 @@ INVENTORY = ROOT / "inventories/rehearsal"
 INSTANCE = os.environ.get("ACCEL_REHEARSAL_INSTANCE", "rehearsal")
 
 
+def pytest_collection_modifyitems(config, items) -> None:
+    """Leave to `make test-full` what takes minutes and finds little that the rest does not."""
+    if os.environ.get("ACCEL_TEST_FULL"):
+        return
+    later = [item for item in items if item.get_closest_marker("full")]
+    items[:] = [item for item in items if item not in later]
+    config.hook.pytest_deselected(items=later)
+
+
 @dataclass
 class Run:
     """One finished ansible-playbook: its exit status, all it printed, how long it took."""
