@@ -64,9 +64,6 @@ class Emulated(Runner):
         held = {f"/dev/{name}": [4711] for name in views.held_nodes(self.host)}
         return {node: pids for node, pids in held.items() if node in wanted}, True
 
-    def read(self, path: str) -> str | None:
-        return super().read(self.root + path)
-
     def read_bytes(self, path: str) -> bytes | None:
         return super().read_bytes(self.root + path)
 

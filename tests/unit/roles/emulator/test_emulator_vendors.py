@@ -487,7 +487,7 @@ FORMS = [
     ("gaudi_hl225_8", ("-L",), IDS - {"firmware_version"}),
     ("gaudi_hl225_8", ("-Q", "-L"), {"index", "model", "memory_bytes", "driver_version"}),
     ("intel_max1550_8", ("discovery -j",), IDS),
-    ("hygon_k100_8", ("--json",), IDS - {"driver_version"}),
+    ("hygon_k100_8", ("--json",), IDS),
     ("iluvatar_biv150s_8", ("-q -x",), {"index", "model", "memory_bytes", "driver_version"}),
     ("mthreads_s5000_8", ("-q --json",), {"index", "model", "memory_bytes", "driver_version"}),
     ("metax_c500_8", ("",), {"index", "model", "memory_bytes"}),
