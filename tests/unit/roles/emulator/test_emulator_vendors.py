@@ -490,7 +490,7 @@ FORMS = [
     ("hygon_k100_8", ("--json",), IDS),
     ("iluvatar_biv150s_8", ("-q -x",), {"index", "model", "memory_bytes", "driver_version"}),
     ("mthreads_s5000_8", ("-q --json",), {"index", "model", "memory_bytes", "driver_version"}),
-    ("metax_c500_8", ("",), {"index", "model", "memory_bytes"}),
+    ("metax_c500_8", ("",), {"index", "model", "memory_bytes", "driver_version"}),
     ("enflame_s60_8", ("-q",), {"index", "model", "serial", "memory_bytes", "firmware_version", "driver_version"}),
     ("kunlunxin_p800_8", ("-m",), {"index", "model", "serial", "memory_bytes", "driver_version"}),
     ("neuron_trn2_16", ("-j",), {"index", "model", "serial", "memory_bytes", "driver_version"}),
