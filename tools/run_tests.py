@@ -271,19 +271,19 @@ def molecule(part: Part) -> None:
 
 def drill(part: Part) -> None:
     """A rollout on the hosts that Molecule left, then every kind of fault."""
-    run_drill(part, "-m", "not full")
+    run_drill(part, "-m", "not full", limit=1500)
 
 
 def drill_full(part: Part) -> None:
     """The same, with every fault of every vendor."""
-    run_drill(part)
+    run_drill(part, limit=3000)
 
 
-def run_drill(part: Part, *selection: str) -> None:
+def run_drill(part: Part, *selection: str, limit: float) -> None:
     """Roll out, accept, and run the drill, or what is selected of it."""
     play(part, "site", "site")
     play(part, "accept_baseline", "accept_baseline", "-e", "accept_reason='The state that the drill starts from'")
-    part.pytest("tests/drill", *selection, limit=1500)
+    part.pytest("tests/drill", *selection, limit=limit)
     if not os.environ.get("ACCEL_KEEP_HOSTS"):
         play(part, "hosts go", "rehearsal.destroy")
 

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.base 
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
-EMULATOR = ROOT / "roles/emulator/files/accel_emulator/models.py"
+EMULATOR = ROOT / "roles/emulator/files"
 REHEARSAL = ROOT / "inventories/rehearsal"
 
 
@@ -152,10 +153,8 @@ def test_playbooks_name_groups_of_the_contract_only():
 
 
 def _emulator_models():
-    spec = importlib.util.spec_from_file_location("emulator_models", EMULATOR)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    sys.path.insert(0, str(EMULATOR))
+    return importlib.import_module("accel_emulator.models")
 
 
 @pytest.mark.parametrize("node_type", ["h100_nodes", "mi300x_nodes", "ascend910b_nodes"])

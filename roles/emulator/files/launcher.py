@@ -12,7 +12,6 @@ import shutil
 import sys
 
 HOME = "/usr/local/lib/accel-emulator"
-TOOLS = ("nvidia-smi", "amd-smi", "rocm-smi", "npu-smi")
 # -S: the tools need nothing of site-packages, and start in half the time without.
 TOOL = """#!/usr/bin/python3 -IS
 import sys
@@ -35,23 +34,29 @@ def lay_out() -> None:
                 return
     except OSError:
         pass
-    files = {f"accel_emulator/{name}": content for name, content in json.loads(text).items()}
-    files.update({f"bin/{tool}": TOOL.format(home=HOME, tool=tool) for tool in TOOLS})
     for folder in ("accel_emulator", "bin"):
         shutil.rmtree(f"{HOME}/{folder}", ignore_errors=True)
         os.makedirs(f"{HOME}/{folder}")
-    for name, content in files.items():
-        with open(f"{HOME}/{name}", "w", encoding="utf-8") as handle:
-            handle.write(content)
-        os.chmod(f"{HOME}/{name}", 0o755 if name.startswith("bin/") else 0o644)
+    for name, content in json.loads(text).items():
+        _write(f"{HOME}/accel_emulator/{name}", content, 0o644)
     compileall.compile_dir(f"{HOME}/accel_emulator", quiet=1)
+    from accel_emulator.views import all_tools
+
+    for tool in all_tools():
+        _write(f"{HOME}/bin/{tool}", TOOL.format(home=HOME, tool=tool), 0o755)
     with open(laid, "w", encoding="utf-8") as handle:
         handle.write(text)
 
 
+def _write(path: str, content: str, mode: int) -> None:
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.write(content)
+    os.chmod(path, mode)
+
+
 if __name__ == "__main__":
-    lay_out()
     sys.path.insert(0, HOME)
+    lay_out()
     from accel_emulator.cli import main
 
     sys.exit(main())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import marshal
 import os
 import sys
@@ -20,12 +21,17 @@ def main(tool: str) -> None:
         from .npu_smi import NO_DRIVER, answer
     elif tool == "amd-smi":
         from .amd_smi import NO_DRIVER, answer
-    else:
+    elif tool == "rocm-smi":
         from .amd_smi import ROCM_NO_DRIVER as NO_DRIVER
         from .amd_smi import rocm_answer as answer
+    else:
+        NO_DRIVER = (1, "", f"{tool}: the driver is not loaded\n")
     try:
         with open(f"{ANSWERS}/{tool}", "rb") as handle:
             data = marshal.load(handle)
+            if "by" in data:
+                # Two vendors may have a tool of one name: what was rendered tells whose this is.
+                answer = importlib.import_module(f".{data['by']}", __package__).answer
     except (OSError, ValueError, EOFError):
         _leave(*NO_DRIVER)  # nothing was applied since the host started
     answered = answer(data, sys.argv[1:])

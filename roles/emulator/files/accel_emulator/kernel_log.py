@@ -9,6 +9,8 @@ format of the journal (systemd.io/JOURNAL_EXPORT_FORMATS), as entries of the ker
 
 from __future__ import annotations
 
+from . import vendors
+from .catalogue import MAKERS
 from .state import Card, Host
 
 
@@ -19,6 +21,8 @@ def messages(host: Host) -> list[str]:
         found.append(
             f"NVRM: loading NVIDIA UNIX x86_64 Kernel Module  {host.driver_version}  Mon Mar  3 02:11:44 UTC 2025"
         )
+    elif host.vendor in MAKERS:
+        found += vendors.log_lines(host)
     elif host.vendor == "amd":
         found.append("[drm] amdgpu kernel modesetting enabled.")
     else:

@@ -9,7 +9,10 @@ model, so their addresses are equal and only serials and unique ids differ.
 
 from __future__ import annotations
 
-VENDORS = ("nvidia", "amd", "ascend")
+from . import catalogue
+from .catalogue import MAKERS
+
+VENDORS = ("nvidia", "amd", "ascend", *MAKERS)
 
 # Sizes of base address registers in MiB, in the order of the registers.
 # memory_mib is what the vendor's tool calls the total.
@@ -56,10 +59,13 @@ MODELS: dict[str, dict] = {
         "architecture": "V1", "part_number": "IT21DMDA01-B4", "firmware_version": "7.7.0.6.236",
         "power_watts": 310, "clocks_mhz": (1500, 1600),
     },
+    **catalogue.MODELS,
 }  # fmt: skip
 
 # Slot label, by the number of the slot.
-SLOT_LABELS = {"nvidia": "SXM{}", "amd": "OAM{}", "ascend": "NPU{}"}
+SLOT_LABELS = {
+    "nvidia": "SXM{}", "amd": "OAM{}", "ascend": "NPU{}", **{name: maker.label for name, maker in MAKERS.items()},
+}  # fmt: skip
 
 # cards: (index of the tool, address, slot number, NUMA node). The index is not the slot on any of them:
 # real servers number modules across the board and enumerate buses by socket.
@@ -95,6 +101,7 @@ PROFILES: dict[str, dict] = {
             (4, "0000:01:00.0", 8, 0), (5, "0000:02:00.0", 7, 0), (6, "0000:41:00.0", 6, 0), (7, "0000:42:00.0", 5, 0),
         ),
     },
+    **catalogue.PROFILES,
 }  # fmt: skip
 
 # Releases whose output format is known from recordings; another branch would answer in a made-up one.
@@ -102,6 +109,7 @@ DRIVERS = {
     "nvidia": ("550", "570", "580", "590"),
     "amd": ("6.8", "6.10", "6.12", "6.14", "6.16"),
     "ascend": ("24", "25"),
+    **{name: maker.releases for name, maker in MAKERS.items()},
 }
 
 # Branch of the NVIDIA driver: CUDA version, version of the DTD, and a later user library of the same branch

@@ -12,6 +12,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
+from . import vendors
+from .catalogue import MAKERS
 from .state import Card, Host, asic_serial, bus_of, temperature_c, watts_drawn
 
 # Kinds of PCI Express functions, as the flags of the capability number them.
@@ -85,7 +87,10 @@ def functions(host: Host) -> list[Function]:
 
 
 def _root_port(vendor: str) -> dict:
-    ids = {"amd": ("1022:14ab", "1022:1453")}.get(vendor, ("8086:352a", "8086:0000"))
+    if vendor in MAKERS:
+        ids = MAKERS[vendor].root_port
+    else:
+        ids = {"amd": ("1022:14ab", "1022:1453")}.get(vendor, ("8086:352a", "8086:0000"))
     return {"pci_id": ids[0], "subsystem": ids[1], "pci_class": 0x060400, "revision": 4, "driver": "pcieport"}
 
 
@@ -110,10 +115,14 @@ def _card_function(host: Host, card: Card, parent: str, position: int) -> Functi
     for size, register in sorted(((size * _MIB, 2 * at) for at, size in enumerate(card.bars_mib)), reverse=True):
         bars.append((register, start, size))
         start += size
-    driver = {"nvidia": "nvidia", "amd": "amdgpu", "ascend": "devdrv_device_driver"}[host.vendor]
-    if host.vendor == "amd" and not host.driver_ready:
+    driver: str | None
+    if host.vendor in MAKERS:
+        driver, extra = MAKERS[host.vendor].driver, vendors.files(host, card)
+    else:
+        driver = {"nvidia": "nvidia", "amd": "amdgpu", "ascend": "devdrv_device_driver"}[host.vendor]
+        extra = amd_files(card) if driver == "amdgpu" and host.driver_ready and not card.lost else {}
+    if host.vendor not in ("nvidia", "ascend") and not host.driver_ready:
         driver = None
-    extra = amd_files(card) if driver == "amdgpu" and not card.lost else {}
     return Function(
         card.address,
         parent,
@@ -310,6 +319,13 @@ def _rest_of_server(host: Host) -> list[Function]:
                     bars=[(0, start + (8 + number) * 32 * _MIB, 32 * _MIB)],
                 ),
             ]
+    found += [
+        # Parts of the root complex: no bridge leads to them.
+        Function(_at(domain, bus, 0x08 + number), None, pci_id, pci_class, CONVENTIONAL, pci_id, driver=driver)
+        for number, (pci_id, pci_class, driver) in enumerate(
+            MAKERS[host.vendor].others if host.vendor in MAKERS else ()
+        )
+    ]
     network = _at(domain, bus, 0x1D)
     found.append(
         Function(
@@ -486,10 +502,12 @@ def tree(host: Host, found: list[Function] | None = None) -> dict[str, bytes | s
         path = paths[one.address] = (
             f"{paths[one.parent]}/{one.address}" if one.parent else f"tree/pci{domain}:{bus}/{one.address}"
         )
-        for name, content in files(one).items():
-            entries[f"{path}/{name}"] = content
-        entries[f"devices/{one.address}"] = f"../{path}"
         up = "../" * (path.count("/") + 1)
+        for name, content in files(one).items():
+            # Links are relative, as the kernel's are.
+            leads_out = isinstance(content, str) and content.startswith("/sys/")
+            entries[f"{path}/{name}"] = f"{up}../../{content[5:]}" if leads_out else content
+        entries[f"devices/{one.address}"] = f"../{path}"
         entries[f"{path}/subsystem"] = up.rstrip("/")
         if one.driver:
             entries[f"{path}/driver"] = f"{up}drivers/{one.driver}"

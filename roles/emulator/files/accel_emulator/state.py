@@ -10,11 +10,11 @@ brings back what was there.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass, field, replace
 
-from . import models
+from . import ids, models
+from .ids import digits, hexes
 
 SCHEMA = 1
 
@@ -108,6 +108,8 @@ class Card:
     power_watts: int
     clocks_mhz: tuple[int, int]
     compute_units: int = 0
+    chips: int = 1
+    l3_mib: int = 0
     health: str = "ok"
     busy: bool = False
     speed_gts: float = 0.0
@@ -142,6 +144,8 @@ class Card:
         "power_watts",
         "clocks_mhz",
         "compute_units",
+        "chips",
+        "l3_mib",
         "health",
     )
 
@@ -201,24 +205,18 @@ def with_faults(text: str, state: dict) -> str:
     return "".join(lines[:at]) + block
 
 
-def digits(count: int, *words: str) -> str:
-    """Return decimal digits that follow from the words: the same on every run and every machine."""
-    return str(int(hashlib.sha256("/".join(words).encode()).hexdigest(), 16))[-count:]
-
-
-def hexes(count: int, *words: str) -> str:
-    """Return hexadecimal digits that follow from the words."""
-    return hashlib.sha256("/".join(words).encode()).hexdigest()[:count]
-
-
 def make_serial(vendor: str, *words: str) -> str:
     """Return a board serial in the length and with the beginning that the vendor's have."""
+    if vendor in models.MAKERS:
+        return ids.fill(models.MAKERS[vendor].serial, "serial", *words)
     head, count = {"nvidia": ("165", 10), "amd": ("6925", 8), "ascend": ("1024", 8)}[vendor]
     return head + digits(count, "serial", *words)
 
 
 def make_uuid(vendor: str, pci_id: str, *words: str) -> str:
     """Return the unique id of a chip in the vendor's form."""
+    if vendor in models.MAKERS:
+        return ids.fill(models.MAKERS[vendor].uuid, "uuid", *words)
     one = hexes(40, "uuid", *words)
     if vendor == "nvidia":
         return f"GPU-{one[:8]}-{one[8:12]}-{one[12:16]}-{one[16:20]}-{one[20:32]}"
@@ -290,8 +288,8 @@ def expand(state: dict) -> Host:
     for fault in faults:
         _work_in(host, fault, branch or "")
     for card in host.cards:
-        # Drivers lower the speed of an idle link; lanes stay.
-        card.speed_gts = card.link_speed_gts if card.busy else 2.5
+        # Drivers of some vendors lower the speed of an idle link; lanes stay.
+        card.speed_gts = card.link_speed_gts if card.busy or vendor in models.MAKERS else 2.5
         card.width = max(1, card.link_width // 2) if card.downtrained else card.link_width
     return host
 
@@ -365,11 +363,13 @@ def _card(one: dict, vendor: str, seed: str, base: int, complaints: list[str]) -
     if not _ADDRESS.match(address):
         complaints.append(f"cards {name}.address: {address!r} is no address; accepted: lower-case, like 0000:18:00.0")
     uuid = str(one.get("uuid") or make_uuid(vendor, facts["pci_id"], seed, name))
-    if not _UUID[vendor].match(uuid):
+    shape = _UUID[vendor] if vendor in _UUID else ids.pattern(models.MAKERS[vendor].uuid)
+    if not shape.match(uuid):
         example = make_uuid(vendor, facts["pci_id"], "example")
         complaints.append(f"cards {name}.uuid: {uuid!r} is no {vendor} id; accepted: like {example}")
-    if one.get("health", "ok") not in HEALTH:
-        complaints.append(f"cards {name}.health: {one['health']!r} is unknown; accepted: {', '.join(HEALTH)}")
+    accepted = ("ok", *models.MAKERS[vendor].health) if vendor in models.MAKERS else HEALTH
+    if one.get("health", "ok") not in accepted:
+        complaints.append(f"cards {name}.health: {one['health']!r} is unknown; accepted: {', '.join(accepted)}")
     if facts["link_speed_gts"] not in (2.5, 5.0, 8.0, 16.0, 32.0, 64.0):
         complaints.append(f"cards {name}.link_speed_gts: {facts['link_speed_gts']!r}; accepted: 2.5 5 8 16 32 64")
     if facts["link_width"] not in (1, 2, 4, 8, 16):
@@ -396,7 +396,7 @@ def _card(one: dict, vendor: str, seed: str, base: int, complaints: list[str]) -
         address=address,
         numa_node=numbers["numa_node"],
         model=str(one["model"]),
-        serial=str(one.get("serial") or make_serial(vendor, seed, name)),
+        serial=str(one.get("serial") or make_serial(vendor, seed, board_of(number, facts.get("chips", 1), name))),
         uuid=uuid,
         health=one.get("health", "ok"),
         busy=bool(one.get("busy", False)),
@@ -416,6 +416,11 @@ def peers(host: Host, card: Card) -> dict[str, bool]:
 
     cut = {frozenset((one.address, others(one)[0].address)) for one in present if one.port_down and others(one)}
     return {one.address: frozenset((card.address, one.address)) not in cut for one in others(card)}
+
+
+def board_of(number: int, chips: int, name: str) -> str:
+    """Return the name of the board in a slot: chips of one board sit in slots that follow each other."""
+    return name if chips == 1 else f"board{number // chips}"
 
 
 def bus_of(address: str) -> int:
@@ -470,7 +475,8 @@ def make_fault(cards: list[Card], fault: str, slot: str = "", slot_b: str = "") 
         if name is None:
             raise StateError([f"slot: {word!r} names no card; accepted: {', '.join(in_order(cards))}, or an address"])
         names.append(name)
-    if len(set(names)) != count:
+    boards = {board_of(card.slot_number, card.chips, card.slot) for card in cards if card.slot in names}
+    if len(set(names)) != count or (count == 2 and len(boards) != count):
         raise StateError([f"slot_b: {slot_b!r} is the same card as slot; {fault} takes two different ones"])
     names.sort()  # a swap of A with B is one with B and A
     entry = {"fault": fault}
@@ -493,6 +499,15 @@ def _faults(state: dict, vendor: str, cards: list[Card], complaints: list[str]) 
             entry = make_fault(cards, str(one.get("fault")), str(one.get("slot") or ""), str(one.get("slot_b") or ""))
         except StateError as exc:
             complaints += [f"faults[{position}].{text}" for text in exc.complaints]
+            continue
+        if vendor in models.MAKERS:
+            shown = models.MAKERS[vendor].shows
+            if entry["fault"] not in shown:
+                complaints.append(
+                    f"faults[{position}].fault: {entry['fault']} is not shown on {vendor}; accepted: {', '.join(shown)}"
+                )
+            elif entry not in faults:
+                faults.append(entry)
             continue
         wanted = OF_VENDORS.get(entry["fault"], (vendor,))
         if vendor not in wanted:
@@ -542,11 +557,20 @@ def _work_in(host: Host, fault: dict, branch: str) -> None:
     elif name in _MARKS:
         setattr(card, _MARKS[name], True)
     elif name == "card_replaced":
-        card.serial = make_serial(host.vendor, host.seed, card.slot, "replacement")
-        card.uuid = make_uuid(host.vendor, card.pci_id, host.seed, card.slot, "replacement")
+        for one in _board(host, card):
+            serial_of = board_of(one.slot_number, one.chips, one.slot)
+            one.serial = make_serial(host.vendor, host.seed, serial_of, "replacement")
+            one.uuid = make_uuid(host.vendor, one.pci_id, host.seed, one.slot, "replacement")
     elif name == "cards_swapped":
-        other = host.cards[at[fault["slot_b"]]]
-        mine = {key: getattr(card, key) for key in Card.MOVES}
-        theirs = {key: getattr(other, key) for key in Card.MOVES}
-        host.cards[position] = replace(card, **theirs)
-        host.cards[at[fault["slot_b"]]] = replace(other, **mine)
+        for here, there in zip(_board(host, card), _board(host, host.cards[at[fault["slot_b"]]])):
+            mine = {key: getattr(here, key) for key in Card.MOVES}
+            theirs = {key: getattr(there, key) for key in Card.MOVES}
+            host.cards[at[here.slot]] = replace(here, **theirs)
+            host.cards[at[there.slot]] = replace(there, **mine)
+
+
+def _board(host: Host, card: Card) -> list[Card]:
+    """Return the chips that share a board with a card, in the order of their slots."""
+    name = board_of(card.slot_number, card.chips, card.slot)
+    mates = [one for one in host.cards if board_of(one.slot_number, one.chips, one.slot) == name]
+    return sorted(mates, key=lambda one: one.slot_number)

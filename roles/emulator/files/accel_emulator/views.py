@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import amd, ascend, dmi, nvidia, pci
+from . import amd, ascend, dmi, nvidia, pci, vendors
+from .catalogue import MAKERS
 from .state import Card, Host, asic_serial
 
 BIND, OVERLAY = "bind", "overlay"
@@ -40,11 +41,15 @@ def views(host: Host) -> list[View]:
         found.append(
             View("ascend", "/usr/local/Ascend/driver", BIND, {"version.info": ascend.version_info(host).encode()})
         )
+    if host.vendor in MAKERS:
+        found += [View(*tree) for tree in vendors.trees(host)]
     return found
 
 
 def answers(host: Host) -> dict[str, dict]:
     """Return what each vendor tool of the host needs to answer: tool -> data."""
+    if host.vendor in MAKERS:
+        return vendors.answers(host)
     if host.vendor == "nvidia":
         data, tools = nvidia.render(host), ["nvidia-smi"]
     elif host.vendor == "amd":
@@ -56,6 +61,8 @@ def answers(host: Host) -> dict[str, dict]:
 
 def device_nodes(host: Host) -> list[str]:
     """Return the character devices under ``/dev`` that the vendor's driver makes."""
+    if host.vendor in MAKERS:
+        return vendors.nodes(host)
     indexes = [card.index for card in host.cards]
     if host.vendor == "nvidia":
         return [
@@ -81,6 +88,8 @@ def device_nodes(host: Host) -> list[str]:
 
 def held_nodes(host: Host) -> list[str]:
     """Return the device nodes below ``/dev`` that a process is to have open."""
+    if host.vendor in MAKERS:
+        return vendors.held(host)
     names = {"nvidia": "nvidia{0}", "ascend": "davinci{0}"}
     held = [card.index for card in host.cards if card.held]
     if host.vendor == "amd":
@@ -90,7 +99,10 @@ def held_nodes(host: Host) -> list[str]:
 
 def modules(host: Host) -> dict:
     """Return the kernel modules of the vendor as ``/sys/module`` shows them."""
-    if host.vendor == "nvidia":
+    names: tuple[str, ...]
+    if host.vendor in MAKERS:
+        names, version = vendors.modules(host)
+    elif host.vendor == "nvidia":
         names, version = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm"), host.driver_version
     elif host.vendor == "ascend":
         names, version = ("drv_davinci_intf_host", "drv_devmm_host", "drv_devmng_host", "drv_pcie_host"), ""
@@ -207,4 +219,5 @@ def _properties(**told: int) -> bytes:
 
 def all_tools() -> tuple[str, ...]:
     """Return the tools of every vendor: those of another vendor are taken away."""
-    return ("nvidia-smi", "amd-smi", "rocm-smi", "npu-smi")
+    found = ["nvidia-smi", "amd-smi", "rocm-smi", "npu-smi", *(tool for one in MAKERS.values() for tool in one.tools)]
+    return tuple(dict.fromkeys(found))

@@ -9,6 +9,7 @@ import os
 
 from accel_emulator import amd_smi, garbage, kernel_log, npu_smi, nvidia_smi, state, views
 from accel_emulator.tree import sync
+from accel_emulator.vendors import MAKERS, answer
 from ansible_collections.accel.cluster.plugins.module_utils._accel import probe
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Result, Runner
 
@@ -17,6 +18,7 @@ _TOOLS = {
     "npu-smi": npu_smi.answer,
     "amd-smi": amd_smi.answer,
     "rocm-smi": amd_smi.rocm_answer,
+    **{tool: answer for maker in MAKERS.values() for tool in maker.tools},
 }
 
 
