@@ -101,6 +101,11 @@ def speech(result: Result) -> str:
     return "\n".join([*lines, result.stderr]).strip()
 
 
+def beside(result: Result, around: str = "") -> str:
+    """Return what a command said beside its data; one that ended with an exit code and no word said that."""
+    return text.excerpt(around, result.stderr) or (f"exit code {result.rc} and no text" if result.rc else "")
+
+
 def add_error(answer: Answer, result: Result, words: str = "", card: str = "") -> None:
     """Add an error: the card where one was asked for, the command, and what it said or that it did not come back."""
     said = "no answer in time" if result.hung else words or f"exit code {result.rc} and no text"
@@ -179,7 +184,7 @@ def question(
         note_failure(answer, tool, result, reasons, str(exc))
         return None
     tool.state, tool.version = TOOL_OK, tool.version or reply.tool_version
-    around = text.excerpt(reply.around, result.stderr)
+    around = beside(result, reply.around)
     for words in [around, *reply.notes] if around else reply.notes:
         add_error(answer, result, words)
     if reply.notes and not reply.devices:

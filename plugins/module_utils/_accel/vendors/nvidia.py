@@ -39,6 +39,7 @@ from ..runner import Result, Runner
 from ..tools import (
     add_error,
     address_of,
+    beside,
     generation_gts,
     note_hang,
     reason_of,
@@ -667,7 +668,7 @@ class Nvidia(Vendor):
             return False
         tool.state, tool.version = TOOL_OK, query.driver_version
         self._add(answer, query)
-        around = text.excerpt(query.notes, result.stderr)
+        around = beside(result, query.notes)
         if around:
             tool.excerpt = around
             answer.errors.append(f"{tool.command}: {around}")

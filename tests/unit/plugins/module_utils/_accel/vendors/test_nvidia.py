@@ -426,6 +426,13 @@ def test_words_after_the_document_concern_their_card():
     assert "infoROM" in tool.excerpt
 
 
+def test_an_exit_code_without_a_word_is_told():
+    text = document(card(gpu_recovery_action="None"))
+    answer, tool, _runner = ask({ALL: (14, text, "")}, "0000:18:00.0")
+    assert (tool.state, answer.count) == (TOOL_OK, 1)
+    assert answer.errors == ["nvidia-smi -q -x: exit code 14 and no text"]
+
+
 # --------------------------------------------------------------------------------------------------
 # Lost and hung cards
 # --------------------------------------------------------------------------------------------------

@@ -225,3 +225,12 @@ def test_xml_with_text_around_it():
 def test_half_characters_of_json_are_replaced():
     """No file and no other tool takes them (found by fuzzing)."""
     assert json_documents('{"sn": "A\\ud800"}')[0] == [{"sn": "A\ufffd"}]
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_an_exit_code_beside_a_whole_answer_is_told(name) -> None:
+    """Tools end so after a warning that the data does not show (nvidia-smi 14: the infoROM is corrupted)."""
+    tool = TOOLS[name]
+    answer, _runner = tool.ask((3, tool.text, ""))
+    assert len(answer.devices) == answer.count == len(tool.addresses)
+    assert any(error.endswith("exit code 3 and no text") for error in answer.errors)
