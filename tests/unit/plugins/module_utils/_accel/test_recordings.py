@@ -41,7 +41,6 @@ LEFT_OUT = {
     "amd/amd-smi_process_csv.txt": ELSEWHERE,
     "amd/amd-smi_ras-cper_7x.txt": ELSEWHERE,
     "amd/amd-smi_topology_new-format.json.txt": ELSEWHERE,
-    "amd/amd-smi_xgmi_8xMI300X.txt": ELSEWHERE,
     "amd/debugfs_amdgpu_firmware_info.txt": NO_TOOL,
     "amd/kfd-topology_mi210-xgmi-pcie.tar.gz": NO_TOOL,
     "amd/kfd-topology_mi300-cpx.tar.gz": NO_TOOL,
