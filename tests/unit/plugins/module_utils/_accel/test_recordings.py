@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import dmi, kernel_log, pci, registry
-from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Result
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors import ascend, nvidia
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.base import FILE
 from ansible_collections.accel.cluster.plugins.module_utils._accel.versions import extract
+from doubles import OneAnswer
 
 HERE = Path(__file__)
 TESTS = HERE.parents[4]
@@ -380,28 +380,6 @@ def test_logs_that_say_nothing_of_a_card(recordings, name):
 
 
 # ------------------------------------------------------------------------------------------------------- the whole
-
-
-class OneAnswer:
-    """Answers every command with one text."""
-
-    def __init__(self, text):
-        self.text = text
-
-    def which(self, name):
-        return "/usr/bin/" + name
-
-    def run(self, argv, timeout_seconds):
-        return Result(list(argv), 0, self.text, "")
-
-    def read(self, path):
-        return None
-
-    def glob(self, pattern):
-        return []
-
-    def realpath(self, path):
-        return path
 
 
 @pytest.mark.parametrize("name", NO_ANSWERS)
