@@ -92,7 +92,9 @@ SHOTS: dict[str, list[Shot]] = {
     ],
     "amd": [
         Shot("ROCm 6", {"amd-smi static --json": "amd-smi_static_list-root_2xMI300X.json",
-                        "amd-smi metric --json": "amd-smi_metric_list-root_2xMI300X.json"}),
+                        "amd-smi metric --json": "amd-smi_metric_list-root_2xMI300X.json",
+                        "amd-smi xgmi --json": "amd-smi_xgmi_2xMI300X.json"},
+             origin={"amd-smi xgmi --json": GUIDE}),
         Shot("ROCm 6", {"amd-smi static --json": "amd-smi_static_list-root_2xMI300X.json",
                         "amd-smi metric --json": "amd-smi_metric_list-root_2xMI300X_ecc.json"}),
         Shot("ROCm 7", {"amd-smi static --json": "amd-smi_static_gpu-data_2xMI350X.json",
@@ -110,7 +112,10 @@ SHOTS: dict[str, list[Shot]] = {
     "ascend": [
         Shot("24.1", {"npu-smi info": "info_24.1_8x910B3.txt", "npu-smi info -m": "info-m_24.1_8x910B3.txt",
                       "npu-smi info -l": "info-l_24.1_8x910B3.txt",
-                      "npu-smi info -t board -i *": "t-board_24.1_910B3.txt"}),
+                      "npu-smi info -t board -i *": "t-board_24.1_910B3.txt",
+                      "npu-smi info -t ecc -i *": "t-ecc_24.1_910B3.txt",
+                      "npu-smi info -t hccs -i * -c *": "t-hccs_24.1_910B3.txt"},
+             origin={"npu-smi info -t ecc -i *": GUIDE, "npu-smi info -t hccs -i * -c *": GUIDE}),
         Shot("25.2", {"npu-smi info": "info_25.2_2x910C.txt", "npu-smi info -m": "info-m_25.2_2x910C.txt",
                       "npu-smi info -t board -i 0 -c 0": "t-board-chip_25.2_910C_0.txt",
                       "npu-smi info -t board -i 0 -c 1": "t-board-chip_25.2_910C_1.txt",

@@ -20,6 +20,7 @@ import re
 from .. import pci, text
 from ..model import Device
 from ..parallel import command_of, run_all
+from ..tools import address_of
 
 _STATES = {"U": "up", "D": "down", "X": "disabled"}
 _SELF = "SELF"
@@ -51,7 +52,7 @@ def _facts(output: str):
     if not documents:
         for line in output.splitlines():
             row = _ROW.match(line.strip())
-            address = _address(row["address"]) if row else None
+            address = address_of(row["address"]) if row else None
             if row and address:
                 yield from _of_row(address, row["rest"].strip())
 
@@ -73,7 +74,7 @@ def _of_json(part: object):
         return
     if not isinstance(part, dict):
         return
-    address = _address(part.get("bdf"))
+    address = address_of(part.get("bdf"))
     status, metrics = part.get("link_status"), part.get("link_metrics")
     if address and isinstance(status, list):
         words = [str(word) for word in status]
@@ -94,7 +95,7 @@ def _peer(link: object) -> str | None:
         return None
     read = link.get("read")
     carried = read.get("value") if isinstance(read, dict) else read
-    return None if text.number(carried) is None else _address(link.get("bdf"))
+    return None if text.number(carried) is None else address_of(link.get("bdf"))
 
 
 def _ports(told: dict, address: str, order: list[str]) -> list[dict]:
@@ -131,13 +132,6 @@ def _documents(output: str) -> list:
             return documents
         documents.append(document)
     return documents
-
-
-def _address(word: object) -> str | None:
-    try:
-        return pci.normalise(str(word)) if word is not None else None
-    except ValueError:
-        return None
 
 
 def ask(runner, devices: list[Device], timeout_seconds: float, well: bool) -> list[str]:

@@ -10,6 +10,7 @@ One list of nodes a card gives the XML (``-q -x``) and the text (``-q``): a node
 from __future__ import annotations
 
 from . import models
+from .forms import long_address
 from .state import Card, Host, make_uuid
 
 NA = "N/A"
@@ -45,7 +46,7 @@ def _card(host: Host, card: Card, branch: int) -> dict:
     return {
         "index": card.index,
         "address": card.address,
-        "bus_id": _bus_id(card),
+        "bus_id": long_address(card),
         "uuid": card.uuid,
         "serial": card.serial,
         "state": "lost" if card.lost else "hung" if card.hung else "ok",
@@ -135,11 +136,6 @@ def listed(card: Card) -> str:
         profile = f"MIG 1g.{_mig_memory_gb(card)}gb"
         lines.append(f"  {profile:<16}Device {number:>2}: (UUID: {uuid})\n")
     return "".join(lines)
-
-
-def _bus_id(card: Card) -> str:
-    domain, rest = card.address.split(":", 1)
-    return f"{domain.zfill(8)}:{rest}".upper()
 
 
 def xml(nodes: list, depth: int):
@@ -329,7 +325,7 @@ def describe(host: Host, card: Card, branch: int) -> list:
                 *number("pci_base_class", "Base Classcode", f"{card.pci_class >> 16:x}"),
                 *number("pci_sub_class", "Sub Classcode", f"{card.pci_class >> 8 & 0xFF:x}"),
                 *number("pci_device_id", "Device Id", device + vendor),
-                ("pci_bus_id", "Bus Id", _bus_id(card)),
+                ("pci_bus_id", "Bus Id", long_address(card)),
                 *number("pci_sub_system_id", "Sub System Id", sub_device + sub_vendor),
                 (
                     "pci_gpu_link_info",
@@ -669,7 +665,7 @@ def table_rows(card: Card) -> str:
     now = _readings(card)
     ecc = _health(card)["uncorrectable"] + _health(card)["sram"]
     return (
-        f"|{card.index:>4}  {card.model:<29}{'On':>4}  |   {_bus_id(card)} Off |{ecc:>21} |\n"
+        f"|{card.index:>4}  {card.model:<29}{'On':>4}  |   {long_address(card)} Off |{ecc:>21} |\n"
         f"| N/A   {now['temp']:>2}C    {now['pstate']:<2}{now['power']:>15.0f}W / {card.power_watts:>4}W "
         f"|{now['used']:>8}MiB / {card.memory_mib:>6}MiB |{now['util']:>7}% {'Default':>12} |\n"
         f"|{'':41}|{'':24}|{'Enabled' if card.split else 'Disabled':>21} |\n"
@@ -721,7 +717,7 @@ def _fields(host: Host, card: Card, branch: int) -> dict[str, list[str]]:
         "name": [card.model, ""],
         "serial": [card.serial, ""],
         "uuid": [card.uuid, ""],
-        "pci.bus_id": [_bus_id(card), ""],
+        "pci.bus_id": [long_address(card), ""],
         "pci.domain": [f"0x{domain}", ""],
         "pci.bus": [f"0x{bus}", ""],
         "pci.device": [f"0x{rest.split('.')[0]}", ""],

@@ -22,6 +22,11 @@ _TOOLS = {
 }
 
 
+def by_address(observation) -> dict:
+    """Return the devices of an observation by their PCI address."""
+    return {device.pci_address: device for device in observation.devices}
+
+
 class Emulated(Runner):
     """Runs the emulated tools, and reads under a folder what a host would have at its root."""
 

@@ -10,6 +10,7 @@ from accel_emulator import kernel_log, state
 from ansible_collections.accel.cluster.plugins.module_utils._accel import judge
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import as_dict
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors import amd_xgmi
+from emulated import by_address
 
 PROFILES = {"nvidia_h100_8": "SXM5", "amd_mi300x_8": "OAM5", "ascend_910b_8": "NPU5"}
 # Slot -> address: server models, so written down here once more.
@@ -20,10 +21,6 @@ OTHERS = {"SXM5": ("SXM6", "0000:db:00.0"), "OAM5": ("OAM0", "0000:46:00.0"), "N
 @pytest.fixture(params=sorted(PROFILES))
 def profile(request) -> str:
     return request.param
-
-
-def by_address(observation) -> dict:
-    return {device.pci_address: device for device in observation.devices}
 
 
 def test_a_healthy_host_answers_in_full(show, profile) -> None:

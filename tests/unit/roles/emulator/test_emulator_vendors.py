@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from accel_emulator import catalogue, state
 from ansible_collections.accel.cluster.plugins.module_utils._accel import pci, registry
-from emulated import Emulated
+from emulated import Emulated, by_address
 
 
 @dataclass
@@ -101,10 +101,6 @@ def healthy(tmp_path_factory):
         return made[name]
 
     return make
-
-
-def by_address(observation) -> dict:
-    return {device.pci_address: device for device in observation.devices}
 
 
 def query(shown, vendor: str):

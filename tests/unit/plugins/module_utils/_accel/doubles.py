@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, accel.cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A runner that answers from a table instead of running anything.
+"""Runners that answer from a table, or with one text, instead of running anything.
 
-Tests import it with ``from doubles import RecordedRunner``; conftest.py puts this folder on the path.
+Tests import them with ``from doubles import RecordedRunner``; conftest.py puts this folder on the path.
 """
 
 from __future__ import annotations
@@ -99,3 +99,26 @@ class RecordedRunner:
 def _matches(path, pattern):
     pairs = zip(path.split("/"), pattern.split("/"))  # equally long: glob compared the depth
     return all(fnmatch.fnmatchcase(part, wanted) for part, wanted in pairs)
+
+
+class OneAnswer:
+    """Answers every command with one text."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def which(self, name):
+        # Kunlunxin's newer program is asked only where the older one is not there.
+        return None if name == "xpu_smi" and "XPU-SMI" in self.text else "/usr/bin/" + name
+
+    def run(self, argv, timeout_seconds):
+        return Result(list(argv), 0, self.text, "")
+
+    def read(self, path):
+        return None
+
+    def glob(self, pattern):
+        return []
+
+    def realpath(self, path):
+        return path

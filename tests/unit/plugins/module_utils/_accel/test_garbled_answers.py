@@ -13,36 +13,13 @@ import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import pci, registry, slots
 from ansible_collections.accel.cluster.plugins.module_utils._accel.judge import judge_devices
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import as_dict
-from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Result
+from doubles import OneAnswer
 
 RECORDINGS = Path(__file__).resolve().parents[4] / "recordings"
 ADDRESSES = [f"0000:{bus}:00.0" for bus in ("18", "2a", "3a", "5d")]
 FILES = [path for path in sorted(RECORDINGS.glob("*/*")) if path.parent.name in registry.VENDORS]
 # Too long to be finite, too long for int(), a digit to str.isdigit() but to nothing else, no number in JSON.
 DAMAGE = ("9" * 400, "9" * 5000, "\u00b2", "NaN")
-
-
-class OneAnswer:
-    """Answers every command with one text."""
-
-    def __init__(self, text):
-        self.text = text
-
-    def which(self, name):
-        # Kunlunxin's newer program is asked only where the older one is not there.
-        return None if name == "xpu_smi" and "XPU-SMI" in self.text else "/usr/bin/" + name
-
-    def run(self, argv, timeout_seconds):
-        return Result(list(argv), 0, self.text, "")
-
-    def read(self, path):
-        return None
-
-    def glob(self, pattern):
-        return []
-
-    def realpath(self, path):
-        return path
 
 
 def query(vendor, text):

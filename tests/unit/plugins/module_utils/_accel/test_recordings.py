@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import dmi, kernel_log, pci, registry
-from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Result
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors import ascend, nvidia
 from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.base import FILE
 from ansible_collections.accel.cluster.plugins.module_utils._accel.versions import extract
+from doubles import OneAnswer
 
 HERE = Path(__file__)
 TESTS = HERE.parents[4]
@@ -41,7 +41,6 @@ LEFT_OUT = {
     "amd/amd-smi_process_csv.txt": ELSEWHERE,
     "amd/amd-smi_ras-cper_7x.txt": ELSEWHERE,
     "amd/amd-smi_topology_new-format.json.txt": ELSEWHERE,
-    "amd/amd-smi_xgmi_8xMI300X.txt": ELSEWHERE,
     "amd/debugfs_amdgpu_firmware_info.txt": NO_TOOL,
     "amd/kfd-topology_mi210-xgmi-pcie.tar.gz": NO_TOOL,
     "amd/kfd-topology_mi300-cpx.tar.gz": NO_TOOL,
@@ -381,28 +380,6 @@ def test_logs_that_say_nothing_of_a_card(recordings, name):
 
 
 # ------------------------------------------------------------------------------------------------------- the whole
-
-
-class OneAnswer:
-    """Answers every command with one text."""
-
-    def __init__(self, text):
-        self.text = text
-
-    def which(self, name):
-        return "/usr/bin/" + name
-
-    def run(self, argv, timeout_seconds):
-        return Result(list(argv), 0, self.text, "")
-
-    def read(self, path):
-        return None
-
-    def glob(self, pattern):
-        return []
-
-    def realpath(self, path):
-        return path
 
 
 @pytest.mark.parametrize("name", NO_ANSWERS)
