@@ -303,7 +303,7 @@ def newer_core(part: Part) -> None:
         if not made or not part.check("packages", *pip, limit=900):
             return
         stamp.write_text(wanted, encoding="utf-8")
-    part.pytest("tests/unit", limit=600, python=home / "bin/python")
+    part.pytest("tests/unit", limit=900, python=home / "bin/python")
 
 
 def install(part: Part) -> None:
