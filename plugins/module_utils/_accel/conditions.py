@@ -380,6 +380,8 @@ def processes(host, card, blocker: str | None) -> None:
         names = host.say["comma"].join(f"{one.get('name') or '?'} (pid {one.get('pid')})" for one in held)
         evidence = [{"command": "processes", "excerpt": str(held)}]
         host.add(f"{check}.held", card, expected=0, observed=len(held), names=names, evidence=evidence)
+    elif not card.device.get("device_nodes"):
+        host.add(f"{check}.no_node", card)
     elif host.observation.get("holders_complete") is not True:
         host.add(f"{check}.unknown", card)
     else:

@@ -486,6 +486,10 @@ def test_processes_are_no_fault_unless_somebody_says_so(allowed):
     assert {f["hint"] for f in found if f["check"] == "device.processes"} == {"device.processes.allowed"}
 
 
+def test_a_card_whose_node_nobody_knows_is_not_free():
+    assert bad(altered("device_nodes", [])) == {"device.processes": ("unknown", "no_node", None)}
+
+
 @pytest.mark.parametrize("complete", [False, None])
 def test_an_incomplete_look_at_processes_is_no_pass(complete):
     found = devices({**seen.healthy(), "holders_complete": complete})
