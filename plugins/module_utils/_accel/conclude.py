@@ -440,11 +440,15 @@ def cards(
             ]
     else:
         entries = [(spot.slot, spot.card) for spot in slots.cards(accepted)] if accepted else []
+    # Where the bus can't be read no slot is proven; findings then call a card as the record of its host does.
+    called = {card.address: card.subject for card in judge.cards_of(observation, language) if card.address}
     shown = []
     for label, card in sorted(
         entries, key=lambda item: (judge.natural(item[0]), str(item[1].get("pci_address") or ""))
     ):
         address = card.get("pci_address")
+        if label is None and called.get(address, address) != address:
+            label = called[address]
         own = [
             one
             for one in findings
