@@ -477,13 +477,14 @@ def _add_bad_pages(runner, device: Device, answer: Answer) -> None:
     """
     path = f"/sys/bus/pci/devices/{device.pci_address}/ras/gpu_vram_bad_pages"
     told_pages = runner.read(path) if device.pci_address else None
-    if told_pages is None and path not in runner.blocked:
+    if told_pages is None and not runner.glob(path):
         return
     try:
-        counts = read_bad_pages("no answer in time" if told_pages is None else told_pages)
+        if told_pages is None:
+            raise Unreadable("it can't be read")
+        counts = read_bad_pages(told_pages)
     except Unreadable as exc:
-        if told_pages is not None:
-            answer.errors.append(f"{path}: {exc}")
+        answer.errors.append(f"{path}: {exc}")
         if device.repair.state == "ok":
             device.repair.state = "unknown"
         return
