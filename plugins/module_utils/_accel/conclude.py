@@ -216,17 +216,30 @@ def _renamed(findings: list[dict], seen: object, placed: dict, language: str) ->
             names[old.name] = card.name
     renamed = []
     for one in findings:
-        message = one["message"]
-        for old_name, name in names.items():
+        message, evidence = one["message"], one.get("evidence") or []
+        told = one.get("cards") or []
+        cards = [subjects.get(card, card) for card in told]
+        if told:
+            # Names may be as short as "3", which other words of the message hold too: they are put in all at once.
+            comma = judge.words(language)["comma"]
+            message = message.replace(comma.join(told), comma.join(cards))
+            evidence = [_renamed_lines(piece, subjects) for piece in evidence]
+        for old_name, name in () if told else names.items():
             message = message.replace(old_name, name)
         subject = one["subject"]
         if one["check"].startswith("device.") and subject != one["host"]:
             subject = subjects.get(subject, subject)
-        for card in one.get("cards") or []:
-            message = message.replace(card, subjects.get(card, card))
-        cards = [subjects.get(card, card) for card in one.get("cards") or []]
-        renamed.append({**one, "subject": subject, "message": message, "cards": cards})
+        renamed.append({**one, "subject": subject, "message": message, "cards": cards, "evidence": evidence})
     return renamed
+
+
+def _renamed_lines(piece: dict, subjects: Mapping[str, str]) -> dict:
+    """Return evidence about several cards, in which each line begins with the name of its card, by their new names."""
+    lines = []
+    for line in str(piece.get("excerpt") or "").split("\n"):
+        name, colon, rest = line.partition(": ")
+        lines.append(f"{subjects.get(name, name)}{colon}{rest}" if colon else line)
+    return {**piece, "excerpt": "\n".join(lines)}
 
 
 def _reachable(
@@ -427,11 +440,15 @@ def cards(
             ]
     else:
         entries = [(spot.slot, spot.card) for spot in slots.cards(accepted)] if accepted else []
+    # Where the bus can't be read no slot is proven; findings then call a card as the record of its host does.
+    called = {card.address: card.subject for card in judge.cards_of(observation, language) if card.address}
     shown = []
     for label, card in sorted(
         entries, key=lambda item: (judge.natural(item[0]), str(item[1].get("pci_address") or ""))
     ):
         address = card.get("pci_address")
+        if label is None and called.get(address, address) != address:
+            label = called[address]
         own = [
             one
             for one in findings

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from . import kernel_log, pci
-from .model import NOT_SPLITTABLE, THROTTLES, WHOLE, to_float, to_int
+from .model import CRITICAL, NOT_SPLITTABLE, THROTTLES, WHOLE, to_float, to_int
 
 PARTITION = "device.partition"
 
@@ -61,14 +61,21 @@ def _limit(host, name: str, default: float) -> tuple[float | None, str]:
     return value, ""
 
 
-def _failed(host, card) -> set[str]:
-    """Return the checks of a card that failed by themselves."""
-    return host.failed.get(card.subject, set())
+def _failed(host, card) -> dict[str, str]:
+    """Return the checks of a card that failed by themselves, and how severe that is."""
+    return host.failed.get(card.subject, {})
 
 
 def is_failed(host, card, check: str) -> bool:
     """Tell whether a check of a card failed by itself."""
     return check in _failed(host, card)
+
+
+def _explaining(meant: kernel_log.Meaning, failed: dict[str, str]) -> str | None:
+    """Return the failed check that says already what a code says; a warning says nothing of what needs a reset."""
+    checks = [meant.check, *sorted(_MEMORY_CHECKS)] if meant.check in _MEMORY_CHECKS else [meant.check]
+    severe = meant.action in ("reset", "replace")
+    return next((one for one in checks if one in failed and (not severe or failed[one] == CRITICAL)), None)
 
 
 def _parts(card) -> list[dict]:
@@ -202,9 +209,9 @@ def _by_codes(host, card, state: str, reasons: list[str]) -> tuple[str, str | No
     codes, left, explained = _codes(card), [], []
     for code in codes:
         meant = kernel_log.meaning({"code": code}, overrides)
-        memory = sorted(_MEMORY_CHECKS & failed) if meant.check in _MEMORY_CHECKS else []
+        memory = _explaining(meant, failed) if meant.check in _MEMORY_CHECKS else None
         if memory:
-            explained.append(memory[0])
+            explained.append(memory)
         elif meant.action != "ignore":
             left.append(meant.action)
     if "replace" in left or "reset" in left:
@@ -292,7 +299,7 @@ def ports(host, card, blocker: str | None) -> None:
     if not most and not socketed:
         host.add(f"{check}.none", card)
         return
-    if most and not socketed and not any(_up(one) for group in alike for one in group):
+    if most and not socketed and all(one.get("state") in ("down", "disabled") for group in alike for one in group):
         host.add(f"{check}.unused", card)
         return
     if not own and _is_split(card):
@@ -373,6 +380,8 @@ def processes(host, card, blocker: str | None) -> None:
         names = host.say["comma"].join(f"{one.get('name') or '?'} (pid {one.get('pid')})" for one in held)
         evidence = [{"command": "processes", "excerpt": str(held)}]
         host.add(f"{check}.held", card, expected=0, observed=len(held), names=names, evidence=evidence)
+    elif not card.device.get("device_nodes"):
+        host.add(f"{check}.no_node", card)
     elif host.observation.get("holders_complete") is not True:
         host.add(f"{check}.unknown", card)
     else:
@@ -402,7 +411,7 @@ def kernel_log_of_host(host) -> bool:
         for event in _events(host)
         if _place(event.get("pci_address")) not in known and event.get("vendor") != "pci"
     ]
-    _judge_events(host, None, rest, set())
+    _judge_events(host, None, rest, {})
     return True
 
 
@@ -427,7 +436,7 @@ def kernel_evidence(host, card) -> list[dict]:
     return _lines(host, [one for one in _events(host) if place and _place(one.get("pci_address")) == place])
 
 
-def _judge_events(host, card, events: list[dict], failed: set[str]) -> None:
+def _judge_events(host, card, events: list[dict], failed: dict[str, str]) -> None:
     check = "device.kernel_log"
     overrides = _dict(host.declared.get("cluster_kernel_event_actions"))
     judged = []
@@ -435,24 +444,16 @@ def _judge_events(host, card, events: list[dict], failed: set[str]) -> None:
         meant = kernel_log.meaning(event, overrides)
         if meant.action != "ignore" and (not event.get("cause") or event.get("code") in overrides):
             judged.append((event, meant))
-    explained = _MEMORY_CHECKS & failed
     # The same code, told by the tool and by the kernel, is one fact.
     told = _codes(card) if card is not None and "device.health" in failed else []
-    left = [
-        (event, meant)
-        for event, meant in judged
-        if not (
-            meant.check in failed or (explained and meant.check in _MEMORY_CHECKS) or str(event.get("code")) in told
-        )
-    ]
+    explained = [_explaining(meant, failed) for _event, meant in judged]
+    left = [one for one, by in zip(judged, explained) if by is None and str(one[0].get("code")) not in told]
     values: dict = {"evidence": _lines(host, events)}
     if not judged:
         host.add(f"{check}.ok", card, observed=len(events))
         return
     if not left:
-        said = {meant.check for _event, meant in judged}
-        known = [one for one in sorted(failed) if one in said] or sorted(explained) or ["device.health"]
-        blocker = known[0]
+        blocker = min((by for by in explained if by), default="device.health")
         host.add(
             f"{check}.blocked", card, blocked_by=blocker, observed=_told(host, [one for one, _m in judged]), **values
         )

@@ -814,6 +814,15 @@ CAUSES = {
         "请以 root 验收：否则看不到其他用户进程打开的文件。",
         severity=WARNING,
     ),
+    "device.processes.no_node": _cause(
+        UNKNOWN,
+        "nothing tells the device node of {card}, so nobody could look who has it open",
+        "无法得知 {card} 的设备节点，因此无法查看哪些进程打开了它",
+        "The vendor's tool lists what computes only. Look for the node (ls /dev): udev or the driver did not make it, "
+        "or a container was not given it.",
+        "厂商工具只列出正在计算的进程。请检查设备节点（ls /dev）：可能 udev 或驱动未创建，或容器未获得该节点。",
+        severity=WARNING,
+    ),
     "device.processes.blocked": _blocked("{card} could not be asked who holds it", "无法查询 {card} 被谁占用"),
     # ------------------------------------------------------------------ link
     "device.link_width.ok": _cause(PASS, "{card}: x{observed}", "{card}：x{observed}"),

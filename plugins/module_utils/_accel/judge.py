@@ -631,16 +631,20 @@ class _HostJudge:
         self.cards = cards_of(self.observation, language)
         self.ports_of_model = conditions.ports_of_model(self.cards)
         self.found: list[dict] = []
-        # Subject -> its checks that failed by themselves.
-        self.failed: dict[str, set[str]] = {}
+        # Subject -> its checks that failed by themselves -> how severe that is.
+        self.failed: dict[str, dict[str, str]] = {}
 
     def add(self, cause: str, card: _Card | None = None, **values) -> None:
         values["card"] = card.name if card is not None else self.host
         values.setdefault("language", self.language)
         one = finding(cause, self.host, card.subject if card else None, now=self.at, **values)
-        self.found.append(one)
+        failed = self.failed.setdefault(one["subject"], {})
         if one["verdict"] == FAIL and not one["blocked_by"]:
-            self.failed.setdefault(one["subject"], set()).add(one["check"])
+            failed[one["check"]] = one["severity"]
+        if one["verdict"] == UNKNOWN and failed.get(one["blocked_by"]) == WARNING:
+            # A consequence weighs no more than what it follows from: a hot card is a warning, not an unknown card.
+            one["severity"] = WARNING
+        self.found.append(one)
 
     def findings(self) -> list[dict]:
         bus, count = self.state.bus_count, self.state.count

@@ -214,29 +214,33 @@ def _seconds(at: str | None) -> float | None:
 def parse(output: str) -> list[dict]:
     """Return the events of the last boot in a kernel log, in their order, equal ones put together.
 
-    At most EVENTS of them: those that came first are causes, so the last are left out.
+    At most EVENTS of each action: those that came first are causes, so the last are left out, and a flood of one
+    application's errors hides no fault of a card.
     """
     events: list[dict] = []
     by_key: dict[tuple, dict] = {}
+    kept = dict.fromkeys(ACTIONS, 0)
     gpu: str | None = None
     for raw in output.splitlines():
         if not _RELEVANT.search(raw):
             continue
         at, message = _split(raw)
         if _BOOT.search(raw) or message.startswith("Linux version "):
-            events, by_key, gpu = [], {}, None
+            events, by_key, gpu, kept = [], {}, None, dict.fromkeys(ACTIONS, 0)
             continue
         named = _GPU_IS.search(message)
         gpu = _address(named["address"]) if named else gpu
         event = _event(message, gpu)
         if event is None:
             continue
-        key = (event["code"], event["pci_address"], event["pid"], _tone(event))
+        action = _tone(event)
+        key = (event["code"], event["pci_address"], event["pid"], action)
         known = by_key.get(key)
         if known:
             known["count"] += 1
-        elif len(events) < EVENTS:
+        elif kept[action] < EVENTS:
             event["at"] = at
+            kept[action] += 1
             by_key[key] = event
             events.append(event)
     _attribute(events)

@@ -47,6 +47,12 @@ def _ports(state: str) -> Callable[[Mapping], object]:
     return count
 
 
+def _partitions(device: Mapping) -> object:
+    # Two chips on one function are no partitions; where nothing tells whether a card is split, it is not 0 either.
+    parts = [one for one in device.get("logical") or [] if one.get("kind") != "chip"]
+    return len(parts) if parts or device.get("partition_mode") is not None else None
+
+
 # name, help, value of a card that answered
 CARD = (
     ("health", "Health: 0 ok, 1 warning, 2 critical, 3 unknown.", lambda one: HEALTH[_state(one)]),
@@ -99,7 +105,7 @@ CARD = (
     (
         "partitions",
         "Partitions that the card is split into, 0 when it is not.",
-        lambda one: len(one.get("logical") or []),
+        _partitions,
     ),
 )
 

@@ -81,7 +81,7 @@ def observe(
     # Every machine has bridges at least. A bus without any function (not mounted, hidden in a container), and a
     # function that does not tell whose it is, were not looked at: that is no number of cards, least of all 0.
     stuck = {function.address for function in functions if any(function.address in one for one in runner.blocked)}
-    if shown and all(function.vendor for function in shown):
+    if shown and all(function.vendor and function.pci_class for function in shown):
         observation.bus_count = len({pci.normalise_device(function.address) for function in functions})
 
     log = None
@@ -103,7 +103,8 @@ def observe(
         observation.tools.extend(answer.tools)
         observation.drivers.extend(answer.drivers)
         observation.errors.extend(answer.errors)
-        answer.hung += [function.address for function in own if function.address in stuck]
+        # One that its tool calls lost is lost: that its files block as well is no more than a consequence.
+        answer.hung += [one.address for one in own if one.address in stuck and one.address not in answer.lost]
         _join(runner, vendor, own, answer, absent, observation)
 
     if counts and None not in counts:

@@ -32,7 +32,7 @@ def _read_file(path: str) -> bytes | None:
     # Some hundred files of the kernel are read a query: without a buffer that is twice as fast.
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except (OSError, ValueError):  # a NUL in the name
         return None
     try:
         found = part = os.read(handle, 1 << 14)
@@ -75,16 +75,18 @@ class Reader:
 
     def _ask(self, words: list[str], seconds: float) -> bytes | None:
         with self._lock:
-            if not self._pid and not self._start():
-                return _serve(words)  # no process can be started; then the file is touched from here
-            try:
-                os.write(self._requests, json.dumps(words).encode() + b"\n")
-                return self._reply(time.monotonic() + seconds)
-            except (Blocked, OSError, EOFError) as exc:
-                self._leave()
-                if isinstance(exc, Blocked):
+            for _attempt in range(2):
+                if not self._pid and not self._start():
+                    return _serve(words)  # no process can be started; then the file is touched from here
+                try:
+                    os.write(self._requests, json.dumps(words).encode() + b"\n")
+                    return self._reply(time.monotonic() + seconds)
+                except (OSError, EOFError):
+                    self._leave()  # it died: that says nothing of the file, so another one is asked
+                except BaseException:
+                    self._leave()  # also when this is interrupted: its answer must not be taken for that to the next
                     raise
-                return None
+            raise Blocked
 
     def _start(self) -> bool:
         theirs, self._requests = os.pipe()

@@ -471,15 +471,22 @@ def read_bad_pages(output: str) -> dict[str, int]:
 
 
 def _add_bad_pages(runner, device: Device, answer: Answer) -> None:
-    """Add the retired pages of a card. They are history; a page that still has to be retired waits for a reset."""
+    """Add the retired pages of a card. They are history; a page that still has to be retired waits for a reset.
+
+    Where the file is there and can't be read, a page may wait, whatever the tool says of its threshold.
+    """
     path = f"/sys/bus/pci/devices/{device.pci_address}/ras/gpu_vram_bad_pages"
     told_pages = runner.read(path) if device.pci_address else None
-    if told_pages is None:
+    if told_pages is None and not runner.glob(path):
         return
     try:
+        if told_pages is None:
+            raise Unreadable("it can't be read")
         counts = read_bad_pages(told_pages)
     except Unreadable as exc:
         answer.errors.append(f"{path}: {exc}")
+        if device.repair.state == "ok":
+            device.repair.state = "unknown"
         return
     device.repair.retired_pages = counts["R"]
     # The tool's own word for "too many" stays.
@@ -699,15 +706,22 @@ def _ask_rocm_smi(runner, known: list[str], timeout_seconds: float, answer: Answ
 
 
 def _error_counts(runner, address: str) -> dict:
-    """Return the kernel's error counts of a card ("ue: 0", "ce: 0" a block), which rocm-smi has no JSON for."""
+    """Return the kernel's error counts of a card ("ue: 0", "ce: 0" a block), which rocm-smi has no JSON for.
+
+    Where a block can't be read, only errors that others counted are told: the rest may not be 0.
+    """
     total: dict[str, int] = {}
+    whole = True
     for path in runner.glob(f"/sys/bus/pci/devices/{address}/ras/*_err_count"):
-        for kind, count in re.findall(r"\b(ue|ce|de):\s*(\d{1,18})\b", runner.read(path) or ""):
+        counts = re.findall(r"\b(ue|ce|de):\s*(\d{1,18})\b", runner.read(path) or "")
+        whole = whole and bool(counts)
+        for kind, count in counts:
             total[kind] = total.get(kind, 0) + int(count)
+    told_counts = total if whole else {kind: count for kind, count in total.items() if count}
     return {
-        "total_correctable_count": total.get("ce"),
-        "total_uncorrectable_count": total.get("ue"),
-        "total_deferred_count": total.get("de"),
+        "total_correctable_count": told_counts.get("ce"),
+        "total_uncorrectable_count": told_counts.get("ue"),
+        "total_deferred_count": told_counts.get("de"),
     }
 
 

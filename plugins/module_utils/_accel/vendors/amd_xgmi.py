@@ -148,7 +148,9 @@ def ask(runner, devices: list[Device], timeout_seconds: float, well: bool) -> li
     said = []
     for result in run_all(runner, commands, timeout_seconds):
         told = {} if result.hung else parse_xgmi(result.stdout)
-        found.update({pci.normalise_device(address): ports for address, ports in told.items() if ports})
+        for address, ports in told.items():
+            # Partitions of a card differ in the function; the first one is the card, and links are its own.
+            found.setdefault(pci.normalise_device(address), ports)
         if not told:
             words = "no answer in time" if result.hung else text.excerpt(result.stderr, result.stdout, limit=200)
             said.append(f"{command_of(result)}: {words or 'no link'}")

@@ -105,21 +105,25 @@ def add_vnpus(runner, devices: list[Device], timeout_seconds: float) -> list[str
         by_chip.setdefault((number - _FIRST_VNPU) // _VNPUS_OF_A_CHIP, []).append(number)
     problems: list[str] = []
     for device in devices:
-        own = by_chip.get(device.index if device.index is not None else -1, [])
-        if own:
-            templates = _templates(runner, device, devices, timeout_seconds, problems)
+        # Two chips may share one function; each has a node, and vNPUs, of its own.
+        chips = {part["index"]: part["id"] for part in device.logical if part["kind"] == "chip"}
+        if all(runner.glob(f"/dev/davinci{index}") for index in chips or [device.index]):
+            device.partition_mode = WHOLE
+        for index, chip in (chips or {device.index: _chip(device, devices)}).items():
+            own = by_chip.get(index if index is not None else -1, [])
+            if not own:
+                continue
+            templates = _templates(runner, device, chip, timeout_seconds, problems)
             device.partition_mode = "vNPU"
             device.logical += [
                 {"kind": "vnpu", "index": number, "uuid": None, "profile": templates.get(number)} for number in own
             ]
-        elif runner.glob(f"/dev/davinci{device.index}"):
-            device.partition_mode = WHOLE
     return problems
 
 
-def _templates(runner, device: Device, devices: list[Device], timeout_seconds: float, problems: list) -> dict:
-    chip = str(_chip(device, devices))
-    command = [runner.which("npu-smi") or "npu-smi", "info", "-t", "info-vnpu", "-i", str(device.module_id), "-c", chip]
+def _templates(runner, device: Device, chip: int, timeout_seconds: float, problems: list) -> dict:
+    command = [runner.which("npu-smi") or "npu-smi", "info", "-t", "info-vnpu"]
+    command += ["-i", str(device.module_id), "-c", str(chip)]
     result = runner.run(command, timeout_seconds)
     templates = {} if result.hung else parse_vnpus(result.stdout)
     if not templates:

@@ -205,6 +205,22 @@ def test_a_slot_in_which_another_card_answers_is_not_given_to_a_silent_one():
     assert told["device.health", "gpu-01", "SXM5"] == ("pass", "ok", None)
 
 
+def test_cards_of_an_unread_bus_keep_their_findings_on_the_map():
+    """No slot is proven, so there is no label; findings call the cards as the record of the host does."""
+    observation = seen.healthy()
+    observation["bus_count"] = None
+    for card in observation["devices"]:
+        recorded = {"label": card["slot"]["label"], "source": "record"}
+        card["slot"] = {"label": None, "source": None, "candidates": [recorded]}
+    outcome = conclude.conclude(
+        "drill", RUN_ID, ["gpu-01"], EXPECTED, {"gpu-01": {"device": part("gpu-01", observation)}},
+        {"gpu-01": DECLARED}, {"gpu-01": None}, now=NOW,
+    )  # fmt: skip
+    shown = outcome["run"]["hosts"][0]["slots"]
+    assert {slot["label"]: slot["address"] for slot in shown} == dict(zip(SLOTS, seen.ADDRESSES))
+    assert {(slot["verdict"], len(slot["checks"])) for slot in shown} == {("pass", 13)}
+
+
 def with_its_record(observation, host, number=1):
     """Return an observation as the node tells it, which knows from its own record what sat where."""
     told = true_to_life(observation)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import observations as seen
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import hints, judge
+from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, hints, judge
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import THROTTLES
 from observations import NOW
 from test_judge import PARTITIONS, PARTS, altered, devices, links, one, pcie_only, state, turned
@@ -148,6 +148,19 @@ def test_heat_is_said_once():
     assert bad(altered("readings.temperature_c", 81.9)) == {}
 
 
+def test_what_follows_from_a_warning_is_no_more_than_a_warning():
+    observation = altered("readings.temperature_c", 88.0)
+    observation["devices"][6]["readings"]["throttles"] = ["thermal"]
+    found = devices(observation)
+    assert one(found, "device.throttle", "SXM5")["severity"] == "warning"
+    assert (judge.verdict(found), cli.exit_status(found)) == ("pass", cli.EXIT_WARNING)
+    # What follows from a fault stays one.
+    observation = altered("repair.state", "reset")
+    observation["devices"][6]["ecc"]["uncorrected_volatile"] = 2
+    found = devices(observation)
+    assert one(found, "device.ecc", "SXM5")["severity"] == "critical"
+
+
 def test_a_power_brake_is_said_besides_the_heat():
     observation = altered("readings.temperature_c", 88.0)
     observation["devices"][6]["readings"]["throttles"] = ["thermal", "power_brake"]
@@ -186,6 +199,12 @@ def all_cards(ports):
     for card in observation["devices"]:
         card["ports"] = [dict(port) for port in ports]
     return observation
+
+
+def test_links_that_nobody_can_read_are_not_unused():
+    told = [{**link, "state": "unknown", "speed_gbps": None} for link in links(down=())]
+    found = devices(pcie_only(ports=told))
+    assert {f["hint"] for f in found if f["check"] == "device.ports"} == {"device.ports.unknown"}
 
 
 def test_links_that_are_down_on_all_boards_in_sockets_are_a_fault():
@@ -321,6 +340,31 @@ def test_a_fault_code_that_the_counters_show_is_theirs():
         }
 
 
+@pytest.mark.parametrize(("code", "cause"), [("xid 48", "reset"), ("xid 64", "replace")])
+def test_a_warning_hides_no_fault_of_the_memory(code, cause):
+    """Many corrected errors are a warning; that the repair failed or an error was not corrected is a fault."""
+    observation = altered("ecc.corrected_volatile", 5000)
+    assert bad(logged(seen.event(code), observation=observation)) == {
+        "device.ecc": ("fail", "corrected", None),
+        "device.kernel_log": ("fail", cause, None),
+    }
+    # A warning says what is no more than a warning.
+    assert bad(logged(seen.event("xid 92"), observation=observation)) == {
+        "device.ecc": ("fail", "corrected", None),
+        "device.kernel_log": ("unknown", "blocked", "device.ecc"),
+    }
+
+
+def test_a_warning_hides_no_fault_code_of_the_tool():
+    observation = altered("ecc.corrected_volatile", 5000)
+    reasons = ["NPU 6 chip 0 says Alarm: 0x80e18402"]
+    observation["devices"][6]["health"] = {"state": "critical", "reasons": reasons, "codes": ["ascend 0x80e18402"]}
+    assert bad(observation) == {
+        "device.ecc": ("fail", "corrected", None),
+        "device.health": ("fail", "replace", None),
+    }
+
+
 def test_a_code_that_tool_and_kernel_tell_is_said_once():
     observation = logged(seen.event(RESET), observation=coded("warning", RESET))
     assert bad(observation) == {
@@ -440,6 +484,10 @@ def test_a_holder_is_named():
 def test_processes_are_no_fault_unless_somebody_says_so(allowed):
     found = devices(held("python3"), {"cluster_processes_allowed": allowed})
     assert {f["hint"] for f in found if f["check"] == "device.processes"} == {"device.processes.allowed"}
+
+
+def test_a_card_whose_node_nobody_knows_is_not_free():
+    assert bad(altered("device_nodes", [])) == {"device.processes": ("unknown", "no_node", None)}
 
 
 @pytest.mark.parametrize("complete", [False, None])

@@ -189,6 +189,9 @@ def test_a_flood_is_bounded_and_keeps_what_came_first():
     log = "".join(f"[{n}.0] NVRM: Xid (PCI:0000:18:00): 31, pid={n}, name=a\n" for n in range(1000))
     events = kernel_log.parse(log)
     assert len(events) == kernel_log.EVENTS and events[0]["pid"] == 0
+    # It hides nothing that is a fault of the card.
+    events = kernel_log.parse(f"{log}[1001.0] NVRM: Xid (PCI:0000:18:00): 79, GPU has fallen off the bus.\n")
+    assert [events[-1]["code"], len(events)] == ["xid 79", kernel_log.EVENTS + 1]
 
 
 def test_recorded_lines(recordings):

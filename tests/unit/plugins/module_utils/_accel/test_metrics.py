@@ -77,10 +77,23 @@ def test_a_card_is_one_series_of_each():
 def test_what_is_not_told_is_left_out():
     told = page(model.Device(vendor="amd", pci_address="0000:18:00.0", source="amd-smi"))
     names = {name for name in told if name.startswith("accel_card_")}
-    assert names == {"accel_card_up", "accel_card_health", "accel_card_partitions"}
+    assert names == {"accel_card_up", "accel_card_health"}
     # Nobody knows is a value of its own, and not 0.
     assert told["accel_card_health"][0][1] == 3
     assert told["accel_card_up"][0][0]["serial"] == ""
+
+
+def test_partitions_are_counted_as_they_are_judged():
+    chips = [{"kind": "chip", "index": number} for number in range(2)]
+    parts = [{"kind": "vnpu", "index": number} for number in range(3)]
+    told = page(
+        device(1, partition_mode="whole"),
+        device(2, partition_mode="whole", logical=chips),
+        device(3, partition_mode="vNPU", logical=[*chips, *parts]),
+        device(4),
+    )
+    values = {labels["slot"]: value for labels, value in told["accel_card_partitions"]}
+    assert values == {"SXM1": 0, "SXM2": 0, "SXM3": 3}
 
 
 def test_cards_that_do_not_answer_have_a_series_that_says_so():

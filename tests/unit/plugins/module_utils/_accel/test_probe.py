@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 from dataclasses import fields
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import dmi, pci, probe, registry
+from ansible_collections.accel.cluster.plugins.module_utils._accel import dmi, pci, probe, registry, runner
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import (
     Device,
     Driver,
@@ -378,6 +379,11 @@ def test_a_function_that_can_not_be_read_may_be_a_card(tree):
     assert observe(tree, healthy("0000:18:00.0")).bus_count is None
 
 
+def test_a_function_that_does_not_tell_its_class_may_be_a_card(tree):
+    (tree.add("0000:2a:00.0") / "class").unlink()
+    assert observe(tree).bus_count is None
+
+
 @pytest.mark.parametrize("bridge", ["0x8086", "0x1d94"])
 def test_a_processor_is_no_reason_to_load_the_vendor_of_its_maker(tree, monkeypatch, bridge):
     made, vendors = [], registry.VENDORS
@@ -489,6 +495,21 @@ def test_a_lost_card_that_still_has_a_name(tree):
     (entry,) = seen.unanswered
     assert (entry["state"], entry["serial"], entry["uuid"]) == ("lost", "0990100000001", "GPU-00000001-0001")
     assert entry["slot"] == SlotName("SXM2", "declared", [])
+
+
+def test_a_lost_card_whose_files_block_is_lost(tree, monkeypatch):
+    """A card that hangs is not known; one that its tool names as lost is a fault, whatever else it does."""
+    monkeypatch.setattr(runner, "READ_SECONDS", 0.3)
+    tree.add("0000:18:00.0", link=FULL)
+    place = tree.add("0000:2a:00.0")
+    os.mkfifo(place / "numa_node")
+    said = "Unable to determine the device handle for GPU0000:2A:00.0: GPU is lost.\n"
+    answers = {ALL: (2, said, ""), (*ALL, "-i", "0000:18:00.0"): (0, document(card("0000:18:00.0", 0)), "")}
+    (entry,) = observe(tree, answers).unanswered
+    assert (entry["pci_address"], entry["state"], entry["reason"]) == ("0000:2a:00.0", "lost", None)
+    # Where no tool says so, it hangs.
+    (entry,) = observe(tree, healthy("0000:18:00.0")).unanswered
+    assert (entry["pci_address"], entry["state"], entry["reason"]) == ("0000:2a:00.0", "not_reported", "hung")
 
 
 @pytest.mark.parametrize(("module", "label"), [("", "8"), ("<gpu_module_id>3</gpu_module_id>", None)])

@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import runner
+from ansible_collections.accel.cluster.plugins.module_utils._accel import reader, runner
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import BoundedRunner, Runner
 
 
@@ -113,8 +113,28 @@ def test_a_reader_that_died_is_replaced(tmp_path):
     assert ours.read(str(tmp_path / "one")) == "1"
     os.kill(ours._reader._pid, 9)
     os.waitpid(ours._reader._pid, 0)
-    assert ours.read(str(tmp_path / "one")) is None
+    # That it died says nothing of the file.
     assert ours.read(str(tmp_path / "one")) == "1"
+    assert ours.read("/nul\0") is None
+    assert ours.read(str(tmp_path / "one")) == "1"
+
+
+def test_an_interrupted_read_is_no_answer_to_the_next(tmp_path, monkeypatch):
+    """Nor is the end of the program one to wait for: a reader that blocks can't be collected."""
+    (tmp_path / "one").write_text("1")
+    (tmp_path / "two").write_text("2")
+    ours = Runner()
+    assert ours.read(str(tmp_path / "one")) == "1"
+
+    def interrupt(*_arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reader.select, "select", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            ours.read(str(tmp_path / "one"))
+    assert ours._reader._pid == 0
+    assert ours.read(str(tmp_path / "two")) == "2"
 
 
 def test_a_reader_that_can_not_be_killed_holds_neither_the_end_nor_the_output(tmp_path):

@@ -9,6 +9,7 @@ import copy
 
 import observations as seen
 import pytest
+import test_conclude
 from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, conclude, judge
 from test_judge import devices, one
 
@@ -152,3 +153,17 @@ def test_the_node_shows_one_line_for_it():
     lines = cli.show_findings(devices(without("readings.throttles")), "en").splitlines()
     assert sum(line.startswith("warning") for line in lines) == 1
     assert "1 warning" in lines[-1]
+
+
+def test_the_cards_of_one_gap_are_called_as_the_baseline_does():
+    """A silent card has the kernel's short name ("3") until the baseline tells its place."""
+    observation = seen.driver_library_mismatch(seen.healthy())
+    for number, entries in enumerate(zip(observation["devices"], observation["unanswered"])):
+        for entry in entries:
+            entry["slot"] = {"label": str(number + 1), "source": "sysfs", "candidates": []}
+            entry["link"] = {**entry["link"], "speed_gts": 2.5, "under_load": None}
+    (gap,) = [f for f in test_conclude.cluster(gpu_01=observation)["run"]["findings"] if f["cards"]]
+    assert gap["cards"] == list(seen.SLOTS)
+    assert f"of 8 cards ({', '.join(seen.SLOTS)}), idle at 2.5 of 32 GT/s" in gap["message"]
+    lines = [line.partition(": ")[0] for piece in gap["evidence"] for line in piece["excerpt"].split("\n")]
+    assert lines == list(seen.SLOTS)

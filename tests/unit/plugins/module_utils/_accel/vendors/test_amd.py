@@ -426,6 +426,19 @@ def test_bad_pages_that_cannot_be_read_prove_nothing(damage):
     assert [error for error in answer.errors if "gpu_vram_bad_pages" in error]
 
 
+@pytest.mark.parametrize("damage", ["0x01f2a4c0 : 0x0000", None])
+def test_a_threshold_that_is_not_passed_proves_nothing_of_pages_that_can_not_be_read(damage):
+    """A page may wait for a reset; None: the file is there and can't be read."""
+    static = json.loads(own("amd-smi_static_list-root_2xMI300X.json"))
+    for entry in static:
+        entry["ras"]["bad_page_threshold_exceeded"] = "False"
+    path = BAD_PAGES.format(MI300X[0])
+    answers = mi300x(static=(0, json.dumps(static), ""))
+    answer, _runner = ask(answers, files={path: damage})
+    assert [one.repair.state for one in answer.devices] == ["unknown", "ok"]
+    assert any(error.startswith(path) for error in answer.errors)
+
+
 def each(what: str, entries: list[dict]) -> dict:
     return {("amd-smi", what, "-g", str(one["gpu"]), "--json"): (0, json.dumps([one]), "") for one in entries}
 
@@ -552,6 +565,12 @@ def test_rocm_smi_where_amd_smi_is_absent():
     assert [one.health.state for one in answer.devices] == ["ok", "ok"]
     assert [one.ecc for one in answer.devices] == [Ecc(2, 0), Ecc(11, 3)]
     assert len(runner.calls) == 1
+    # A block that can't be read (EIO, no answer, a reset that goes on) may have errors: 0 of the others is no proof.
+    for damage in ("", "Query currently inaccessible\n"):
+        files["/sys/bus/pci/devices/0000:23:00.0/ras/sdma_err_count"] = damage
+        files["/sys/bus/pci/devices/0000:83:00.0/ras/sdma_err_count"] = damage
+        answer, _runner = ask({ROCM: (0, own("rocm-smi_57_2xMI100.json"), "")}, ("0000:23:00.0", "0000:83:00.0"), files)
+        assert [one.ecc for one in answer.devices] == [Ecc(2, None), Ecc(11, 3)]
 
 
 def test_rocm_smi_with_a_warning_before_and_a_silent_card():

@@ -178,3 +178,13 @@ def test_recorded_xgmi(recordings):
     """Eight MI300X of ROCm 6.2, of which the author shows two; this release tells no state."""
     output = (recordings / "amd/amd-smi_xgmi_8xMI300X.txt").read_text()
     assert amd_xgmi.parse_xgmi(output) == {"0000:05:00.0": [], "0000:26:00.0": []}
+
+
+def test_links_of_a_card_that_is_split_are_those_of_its_first_partition():
+    """The others have an address with another function, and no link that works."""
+    rows = [("0000:05:00.0", "U U"), ("0000:05:00.1", "X X"), ("0000:26:00.0", "U D"), ("0000:26:00.1", "N/A N/A")]
+    told = [{"gpu": gpu, "bdf": address, "link_status": row.split()} for gpu, (address, row) in enumerate(rows)]
+    cards = [Device(vendor="amd", module_id=oam, pci_address=rows[oam * 2][0]) for oam in range(2)]
+    runner = RecordedRunner({(TOOL, "xgmi", "--json"): (0, json.dumps({"link_port_status": told}), "")})
+    assert amd_xgmi.ask(runner, cards, 7, True) == []
+    assert [[port["state"] for port in card.ports] for card in cards] == [["up", "up"], ["up", "down"]]

@@ -142,6 +142,22 @@ def test_a_chip_with_vnpus_is_split_and_the_others_are_whole():
     assert cards[0].logical == cards[2].logical == []
 
 
+def test_vnpus_of_the_second_of_two_chips_on_one_function():
+    (card,) = chips((5, 0), model="310P3")
+    card.logical = [{"kind": "chip", "index": number, "id": number, "uuid": None} for number in range(2)]
+    ask = (*ASK[:-1], "1")
+    assert ascend_links.add_vnpus(RecordedRunner({ask: (0, VNPUS, "")}, dict.fromkeys(NODES, "")), [card], 7) == []
+    assert card.partition_mode == "vNPU"
+    assert [(part["kind"], part["index"]) for part in card.logical] == [
+        ("chip", 0), ("chip", 1), ("vnpu", 116), ("vnpu", 117),
+    ]  # fmt: skip
+    # Of a chip that this container was not given nobody knows.
+    (card,) = chips((5, 0), model="310P3")
+    card.logical = [{"kind": "chip", "index": number, "id": number, "uuid": None} for number in range(2)]
+    assert ascend_links.add_vnpus(RecordedRunner({}, {"/dev/davinci0": ""}), [card], 7) == []
+    assert card.partition_mode is None
+
+
 def test_a_chip_is_split_although_the_tool_does_not_say_how():
     cards = chips((5, 1))
     assert ascend_links.add_vnpus(RecordedRunner({ASK: HANG}, {"/dev/vdavinci117": ""}), cards, 7) == [
