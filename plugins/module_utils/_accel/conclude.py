@@ -447,8 +447,9 @@ def cards(
         entries, key=lambda item: (judge.natural(item[0]), str(item[1].get("pci_address") or ""))
     ):
         address = card.get("pci_address")
-        if label is None and called.get(address, address) != address:
-            label = called[address]
+        name = called.get(str(address), address)
+        if label is None and name != address:
+            label = name
         own = [
             one
             for one in findings

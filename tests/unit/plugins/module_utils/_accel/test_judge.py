@@ -608,6 +608,7 @@ CAUSES_OF_A_CARD = [
     (("logical", PARTS), {PARTITIONS: "0"}, "device.partition.not_judged", "critical", None, "2 partitions"),
     (("processes", [{"pid": 4711, "name": "python3", "memory_bytes": None, "source": "open"}]), {},
      "device.processes.held", "critical", 0, 1),
+    (("device_nodes", []), {}, "device.processes.no_node", "warning", None, None),
 ]  # fmt: skip
 
 
