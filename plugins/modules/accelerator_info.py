@@ -208,6 +208,12 @@ devices:
       type: list
       elements: dict
       returned: always
+    ports_told:
+      description:
+        - V(false) where the links were asked for and not told, or were not gathered; an empty list does not mean then
+          that there are none.
+      type: bool
+      returned: always
     processes:
       description:
         - Processes that use the card, with C(pid), C(name), C(memory_bytes) and C(source), V(tool) for what the vendor
@@ -264,6 +270,7 @@ devices:
         throttle_mask: 1
       ports:
         - {kind: nvlink, index: 0, state: up, speed_gbps: 212.5, peer: "0007:00:00.0"}
+      ports_told: true
       processes: []
       source: nvidia-smi 570.86.15
 count:

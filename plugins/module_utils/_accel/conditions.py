@@ -297,7 +297,10 @@ def ports(host, card, blocker: str | None) -> None:
     evidence = [{"command": "links", "excerpt": "; ".join(_port(one) for one in own) or "none"}]
     socketed = _SOCKETED.search(model) and not _NOT_SOCKETED.search(model)
     if not most and not socketed:
-        host.add(f"{check}.none", card)
+        if card.device.get("ports_told") is False:
+            host.add(f"{check}.unknown", card, detail=host.say["not_told"], evidence=evidence)
+        else:
+            host.add(f"{check}.none", card)
         return
     if most and not socketed and all(one.get("state") in ("down", "disabled") for group in alike for one in group):
         host.add(f"{check}.unused", card)

@@ -145,7 +145,8 @@ class Device:
     ``index``, ``uuid`` and ``profile``. ``partition_mode`` is the vendor's word for how it is split ("MIG", "CPX",
     "vNPU"), WHOLE where it says that it is not, NOT_SPLITTABLE where this product can't be, None where nothing tells.
     ``ports`` are its links to other devices (NVLink, xGMI, HCCS), each
-    ``{"kind", "index", "state": "up" | "down" | "disabled" | "unknown", "speed_gbps", "peer"}``.
+    ``{"kind", "index", "state": "up" | "down" | "disabled" | "unknown", "speed_gbps", "peer"}``;
+    ``ports_told`` is False where they were asked for and not told, or not gathered, so that an empty list does not mean "none".
     """
 
     index: int | None = None
@@ -171,6 +172,7 @@ class Device:
     repair: Repair = field(default_factory=Repair)
     readings: Readings = field(default_factory=Readings)
     ports: list[dict] = field(default_factory=list)
+    ports_told: bool = True
     processes: list[dict] = field(default_factory=list)
     source: str = "sysfs"
 

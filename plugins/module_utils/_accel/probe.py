@@ -198,10 +198,12 @@ def _ask_ports(runner: Runner, vendors: Mapping[str, Vendor], observation: Obser
         own = [device for device in observation.devices if device.vendor == name and device.source != "sysfs"]
         well = all(tool.state == TOOL_OK for tool in observation.tools if tool.vendor == name)
         try:
-            if own:
-                observation.errors.extend(vendors[name].ask_ports(runner, own, timeout_seconds, well))
+            problems = vendors[name].ask_ports(runner, own, timeout_seconds, well) if own else []
         except (ValueError, TypeError, KeyError, AttributeError, IndexError) as exc:
-            observation.errors.append(f"{name}: links between cards: {type(exc).__name__}: {exc}")
+            problems = [f"{name}: links between cards: {type(exc).__name__}: {exc}"]
+        observation.errors.extend(problems)
+        for device in own if problems else ():
+            device.ports_told = bool(device.ports)
 
 
 def _join(
@@ -346,7 +348,7 @@ def _leave_out(observation: Observation, gather: tuple[str, ...]) -> None:
             device.processes = []
         if "links" not in gather:
             device.link = Link()
-            device.ports = []
+            device.ports, device.ports_told = [], False
         if "health" not in gather:
             device.health, device.ecc, device.repair, device.readings = Health(), Ecc(), Repair(), Readings()
     if "links" not in gather:

@@ -358,6 +358,15 @@ def test_xgmi_is_told_by_newer_releases_only(show, version, told) -> None:
     }
 
 
+def test_links_that_no_card_tells_are_unknown(show, monkeypatch) -> None:
+    shown = show("ascend_910b_8")
+    answer = shown.smi
+    refused = (255, "", "This device does not support querying hccs.\n")
+    monkeypatch.setattr(shown, "smi", lambda *argv: refused if "hccs" in argv else answer(*argv))
+    told = judged(shown.observe(), "ascend_910b_8")
+    assert told["device.ports", "box"] == ("unknown", "unknown", None)
+
+
 @pytest.mark.parametrize(
     ("profile", "mode", "parts", "first"),
     [

@@ -73,6 +73,7 @@ def device(number: int, host: int = 1) -> dict:
                      "memory_used_bytes": 64000000000, "throttles": ["power_cap"], "throttle_mask": 4},
         "ports": [{"kind": "nvlink", "index": link, "state": "up", "speed_gbps": 212.5, "peer": None}
                   for link in range(18)],
+        "ports_told": True,
         "processes": [],
         "source": "nvidia-smi 570.86.15",
     }  # fmt: skip

@@ -194,6 +194,11 @@ def test_links_of_boards_without_a_bridge_are_no_fault():
     assert {f["hint"] for f in found if f["check"] == "device.ports"} == {"device.ports.none"}
 
 
+def test_links_that_were_asked_for_and_not_told_are_not_none():
+    found = devices(pcie_only(ports=[], ports_told=False))
+    assert {f["hint"] for f in found if f["check"] == "device.ports"} == {"device.ports.unknown"}
+
+
 def all_cards(ports):
     observation = seen.healthy()
     for card in observation["devices"]:
