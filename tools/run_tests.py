@@ -155,7 +155,7 @@ def lint(part: Part) -> None:
 
 def unit(part: Part) -> None:
     """Parsers, judges, contracts; and the short part of the fuzzing."""
-    part.pytest("tests/unit", "tests/fuzz", limit=660)
+    part.pytest("tests/unit", "tests/fuzz", limit=1200)
 
 
 def browser(part: Part) -> None:

@@ -146,7 +146,8 @@ class Device:
     "vNPU"), WHOLE where it says that it is not, NOT_SPLITTABLE where this product can't be, None where nothing tells.
     ``ports`` are its links to other devices (NVLink, xGMI, HCCS), each
     ``{"kind", "index", "state": "up" | "down" | "disabled" | "unknown", "speed_gbps", "peer"}``;
-    ``ports_told`` is False where they were asked for and not told, or not gathered, so that an empty list does not mean "none".
+    ``ports_told`` is False where they were asked for and not told, or not gathered: then an empty list does not
+    mean "none".
     """
 
     index: int | None = None
