@@ -146,7 +146,10 @@ def look_at(host: str, observed: Mapping | None) -> Look:
     look.cards.sort(key=lambda card: pci.sort_key(card.address) if card.address else (1 << 40,))
     baseline = observed.get("baseline") or {}
     look.zone = _plain(baseline.get("time_zone"), look)
-    look.clock = _plain((baseline.get("clock") or {}).get("reference"), look)
+    clock = baseline.get("clock") or {}
+    # A host that follows its own clock, or none, names no server.
+    if clock.get("synchronised") and not clock.get("local"):
+        look.clock = _plain(clock.get("reference"), look)
     _kind(look, told.get("bus_count"))
     return look
 

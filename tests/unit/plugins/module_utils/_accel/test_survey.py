@@ -696,3 +696,15 @@ def test_every_proposed_variable_is_one_of_the_contract():
         for name, entry in one["values"].items():
             assert entry["source"], name
     assert contract.GROUPS[0] == "cluster_hosts"
+
+
+def test_only_servers_that_a_clock_follows_are_named():
+    clocks = {
+        "gpu-01": {"reference": "10.0.0.1", "synchronised": True, "local": False},
+        "gpu-02": {"reference": "7F7F0101", "synchronised": True, "local": True},
+        "gpu-03": {"reference": "10.0.0.9", "synchronised": False, "local": False},
+    }
+    proposed = survey.propose(
+        {name: {"cards": healthy(int(name[-1])), "baseline": {"clock": clock}} for name, clock in clocks.items()}
+    )
+    assert proposed["site"]["unknown"]["cluster_time_servers"].endswith("seen in use: 10.0.0.1")
