@@ -29,6 +29,8 @@ ACTIONS = ("ignore", "watch", "reset", "replace")
 
 LINES = 50000
 EVENTS = 200
+# The kernel cuts its messages off there (LOG_LINE_MAX, kernel/printk/printk.c); what is longer is no line of its log.
+LONGEST = 1024
 COMMAND = ("journalctl", "-k", "-b", "-o", "short-iso", "--no-pager", "-q", "-n", str(LINES))
 CONTAINER_FILE = "/run/systemd/container"
 _WITHIN_SECONDS = 120.0
@@ -228,6 +230,7 @@ def parse(output: str) -> list[dict]:
         if _BOOT.search(raw) or message.startswith("Linux version "):
             events, by_key, gpu, kept = [], {}, None, dict.fromkeys(ACTIONS, 0)
             continue
+        message = message[:LONGEST]
         named = _GPU_IS.search(message)
         gpu = _address(named["address"]) if named else gpu
         event = _event(message, gpu)

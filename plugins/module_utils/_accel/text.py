@@ -61,7 +61,8 @@ _NUMBER = re.compile(
     r"(?<![0-9])[-+]?[0-9]{1,25}(?![0-9])(?:\.[0-9]+)?(?![0-9])(?P<odd>[.,'\u2019][0-9]|[eE][-+]?[0-9]|)"
 )
 _HEX = re.compile(r"0[xX][0-9a-fA-F]")
-_UNIT = re.compile(r"[-+]?[0-9.]+\s*(\S.*)?")
+# A digit is no unit: tried as one, a long run of digits would take time that grows with its square.
+_UNIT = re.compile(r"[-+]?[0-9.]+(?![0-9.])\s*(\S.*)?")
 _WATTS = {"": 1.0, "w": 1.0, "watt": 1.0, "watts": 1.0, "mw": 0.001, "kw": 1000.0}
 _CELSIUS = {"": 1.0, "c": 1.0, "\u2103": 1.0, "celsius": 1.0, "celsius degree": 1.0, "deg c": 1.0, "mc": 0.001}
 _SIZE = re.compile(r"^\s*([0-9]{1,25}(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B\s*$", re.IGNORECASE)

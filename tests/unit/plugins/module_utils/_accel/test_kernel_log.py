@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import kernel_log
@@ -280,3 +281,10 @@ def test_a_time_that_is_none_ends_nothing(digits):
 
 def test_json_that_is_nested_without_end_is_no_event():
     assert kernel_log.parse('{"MESSAGE": ' + "[" * 200_000 + "NVRM\n") == []
+
+
+def test_a_line_longer_than_the_kernel_writes_costs_no_time():
+    line = "2026-11-30T01:02:03+0000 box kernel: " + "ascend " * 6000
+    started = time.process_time()
+    assert kernel_log.parse(f"{line}error code 0x80e01801\n") == []
+    assert time.process_time() - started < 0.5

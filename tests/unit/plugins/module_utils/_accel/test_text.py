@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import text
 
@@ -205,3 +207,10 @@ def test_name_and_value(line, told):
 )
 def test_garbled(output, broken):
     assert text.garbled(output) is broken
+
+
+def test_a_long_run_of_digits_costs_no_time():
+    started = time.process_time()
+    assert text.celsius("0" * 40000 + " 12\nx") is None
+    assert text.watts("0" * 40000 + " 12\nx") is None
+    assert time.process_time() - started < 0.5
