@@ -63,12 +63,21 @@ def _dict(value: object, inner: tuple, where: str) -> str | None:
 
 def _raw(value: object, where: str) -> str | None:
     """Judge what is kept of a tool's JSON as it was: a number without end is for the reader to refuse."""
-    if value.__class__ is dict:
-        keys = (problem(one, str, f"a key of {where}") for one in value)
-        return _first(keys) or _first(_raw(one, f"{where}[{name!r}]") for name, one in value.items())
-    if value.__class__ is list:
-        return _first(_raw(one, f"{where}[]") for one in value)
-    return None if isinstance(value, float) else _plain(value, where)
+    # Not by recursion: the reader of JSON takes more levels than this could.
+    left = [(value, where)]
+    while left:
+        one, place = left.pop()
+        wrong = None
+        if one.__class__ is dict:
+            wrong = _first(problem(name, str, f"a key of {place}") for name in one)
+            left += [(inner, f"{place}[{name!r}]") for name, inner in one.items()]
+        elif one.__class__ is list:
+            left += [(inner, f"{place}[]") for inner in one]
+        elif not isinstance(one, float):
+            wrong = _plain(one, place)
+        if wrong:
+            return wrong
+    return None
 
 
 def _sequence(value: object, origin: type, inner: tuple, where: str) -> str | None:
