@@ -227,10 +227,10 @@ def test_lists_and_rows_of_nvidia(recordings):
     folder = recordings / "nvidia"
     # It is asked for the names of partitions only, and neither card has one.
     assert not any(nvidia.parse_list((folder / "L_heterogeneous.txt").read_text()).values())
-    (links,) = nvidia.parse_nvlink((folder / "nvlink-s_A100_one-gpu-good.txt").read_text()).items()
     links = dict(nvidia.parse_nvlink((folder / "nvlink-s_A100_one-gpu-good.txt").read_text()))
     assert {name: len(ports) for name, ports in links.items()} == {"GPU-c7e253b0-c227-6f10-e860-7482c85e7ce8": 12}
     assert {port["speed_gbps"] for ports in links.values() for port in ports} == {200.0}
+    # Field names as the collection asks for them; memory.used stands for the load of the memory, which it does not.
     fields = ("index", "uuid", "name", "pci.bus_id", "temperature.gpu", "utilization.gpu", "memory.used")
     fields += ("memory.total", "power.draw", "power.limit", "pstate")
     rows = nvidia.parse_csv((folder / "query-gpu_2xL20_csv.txt").read_text(), fields)
