@@ -200,7 +200,7 @@ def answers() -> dict[str, tuple[str, Callable[[str], int]]]:
         return len(read_amd.devices(read_amd.read(text).entries, read_amd.read(metric).entries, known, "amd-smi"))
 
     def of_ascend(text: str) -> int:
-        return len(read_ascend.devices(read_ascend.read_table(text), {}, {}, "npu-smi"))
+        return len(read_ascend.devices(read_ascend.read_table(text), read_ascend.Told(), "npu-smi"))
 
     return {
         "nvidia-smi -q -x": (xml, lambda text: len(read_nvidia.parse_query(text).devices)),
