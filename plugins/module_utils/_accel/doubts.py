@@ -340,7 +340,7 @@ WORDS = {
         "belongs": "{0}; if it has cards, put it below its node type",
         "doubted": "see {0}",
         "host_cards": "{0} on the bus, {1} answered",
-        # TODO
+        # The page TODO.md, what a survey leaves to a person
         "todo_title": "Survey {0} of {1}",
         "todo_intro": "Hosts: {0}; {1} answered, {2} did not. Node types proposed in `inventory/`: {3}. Nothing was\n"
         "changed on any host, and nothing was written below your inventory. What the hosts said is in `observed/`.",
