@@ -212,11 +212,18 @@ def answers() -> dict[str, tuple[str, Callable[[str], int]]]:
 def parse_cost() -> list[bool]:
     """Print and judge what reading 64 devices costs."""
     good = []
-    for command, (text, count) in answers().items():
+    cases = answers()
+    from ansible_collections.accel.cluster.plugins.module_utils._accel import text as values
+
+    def first_time(text: str, count: Callable[[str], int]) -> int:
+        values._state.cache_clear()  # a module reads one answer in its life
+        return count(text)
+
+    for command, (text, count) in cases.items():
         found = count(text)
         if found != DEVICES:
             sys.exit(f"{command}: {found} devices of {DEVICES} were read; the answer does not fit the parser")
-        seconds = measured(lambda text=text, count=count: count(text))
+        seconds = measured(lambda text=text, count=count: first_time(text, count))
         what = f"{command}, {DEVICES} devices, {len(text) / 1024:.0f} KiB"
         good.append(judged(what, seconds, PARSE_SECONDS, "the least counts", min))
     return good

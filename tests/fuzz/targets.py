@@ -287,6 +287,14 @@ def _versions(given: str) -> list[str | None]:
     return [versions.extract(given, pattern) for pattern in sorted(patterns)]
 
 
+def _fields_both_ways(given: str) -> str:
+    """Read an XML answer line by line, where that can be done, and as a tree: both say the same."""
+    names = ("gpu", "mig_device", "process_info")
+    found, around = xml_answer.read_fields(given, "nvidia_smi_log", names)
+    assert found == xml_answer.of_tree(xml_answer.xml_tree(given.replace("\t", ""), "nvidia_smi_log")[0], names)
+    return around
+
+
 def _two(given: str) -> bool:
     half = len(given) // 2
     return text.same_version(given[:half], given[half:])
@@ -415,6 +423,7 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "tools.percent": (tools.percent, None, _WORD),
     "tools.cells_of": (tools.cells_of, None, _WORD),
     "xml_answer.xml_tree": (lambda given: xml_answer.xml_tree(given, "dlsmi_log")[1], str, {"kind": "denglin"}),
+    "xml_answer.read_fields": (_fields_both_ways, str, {"kind": "nvidia"}),
     "xml_answer.leave_out": (
         lambda given: xml_answer.leave_out(given, "supported_clocks"),
         str,

@@ -131,46 +131,37 @@ _RELEVANT = re.compile(
 )
 _BOOT = re.compile(r"-- Boot [0-9a-f]|(?:\bkernel: |\] |;|^)Linux version \d")
 _ISO = re.compile(r"^(\d{4}-\d\d-\d\dT[\d:]{8}(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?) \S+ kernel: (.*)$")
-_SHORT = re.compile(r"^([A-Z][a-z]{2} [ \d]\d [\d:]{8}) \S+ kernel: (.*)$")
-_DMESG = re.compile(r"^(?:<\d+>)?\[([^\]]+)\]\s(.*)$")
+# Compiled when they are used: a healthy host has lines of one vendor's driver at most.
+_SHORT = r"^([A-Z][a-z]{2} [ \d]\d [\d:]{8}) \S+ kernel: (.*)$"
+_DMESG = r"^(?:<\d+>)?\[([^\]]+)\]\s(.*)$"
 # No more digits than a time has: int() refuses thousands of them, and a digit of another alphabet is none.
-_KMSG = re.compile(r"^[0-9]+,[0-9]+,([0-9]{1,20}),[^;]*;(.*)$")
+_KMSG = r"^[0-9]+,[0-9]+,([0-9]{1,20}),[^;]*;(.*)$"
 
 _ADDRESS = r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?)"
-_XID = re.compile(rf"NVRM: Xid \(PCI:{_ADDRESS}\): (?P<number>\d{{1,5}})(?:,\s*(?P<rest>.*))?$", re.IGNORECASE)
-_SXID = re.compile(
-    rf"nvswitch\d*: SXid \(PCI:{_ADDRESS}\): (?P<number>\d{{1,6}}), (?P<rest>(?:Non-fatal|Fatal).*)$", re.I
-)
-_GPU_IS = re.compile(rf"NVRM: (?:The NVIDIA )?GPU (?:at )?(?:PCI:)?{_ADDRESS}", re.IGNORECASE)
-_FALLEN = re.compile(r"fallen off the bus", re.IGNORECASE)
-_PID = re.compile(r"\bpid=['`<]*(\d{1,9})")
-_CAUSED = re.compile(r"caused by (?:a )?previous xid (\d{1,5})", re.IGNORECASE)
-_AMD = re.compile(rf"amdgpu {_ADDRESS}: (?P<rest>.*)$", re.IGNORECASE)
+_XID = rf"(?i)NVRM: Xid \(PCI:{_ADDRESS}\): (?P<number>\d{{1,5}})(?:,\s*(?P<rest>.*))?$"
+_SXID = rf"(?i)nvswitch\d*: SXid \(PCI:{_ADDRESS}\): (?P<number>\d{{1,6}}), (?P<rest>(?:Non-fatal|Fatal).*)$"
+_GPU_IS = rf"(?i)NVRM: (?:The NVIDIA )?GPU (?:at )?(?:PCI:)?{_ADDRESS}"
+_PID = r"\bpid=['`<]*(\d{1,9})"
+_CAUSED = r"(?i)caused by (?:a )?previous xid (\d{1,5})"
+_AMD = rf"(?i)amdgpu {_ADDRESS}: (?P<rest>.*)$"
 _AMD_CODES = (
-    (re.compile(r"\b[1-9]\d* (?:new )?uncorrectable hardware errors detected", re.I), "ras uncorrectable"),
-    (re.compile(r"\b[1-9]\d* (?:new )?deferred hardware errors detected", re.I), "ras deferred"),
-    (re.compile(r"\b[1-9]\d* (?:new )?correctable hardware errors detected", re.I), "ras correctable"),
-    (re.compile(r"poison (?:is )?consum", re.I), "ras poison"),
-    (re.compile(r"exceeds? (?:the )?(?:bad page )?threshold|bad page threshold.*exceed", re.I), "ras threshold"),
-    (re.compile(r"GPU reset end with ret = -|GPU reset.*fail", re.I), "gpu reset failed"),
-    (re.compile(r"GPU reset begin", re.I), "gpu reset"),
-    (re.compile(r"\bring \S+ timeout", re.I), "ring timeout"),
-    (re.compile(r"device lost from bus", re.I), "bus lost"),
-    (re.compile(r"Fatal error during GPU init|hw_init of IP block .* failed", re.I), "gpu init failed"),
+    (r"(?i)\b[1-9]\d* (?:new )?uncorrectable hardware errors detected", "ras uncorrectable"),
+    (r"(?i)\b[1-9]\d* (?:new )?deferred hardware errors detected", "ras deferred"),
+    (r"(?i)\b[1-9]\d* (?:new )?correctable hardware errors detected", "ras correctable"),
+    (r"(?i)poison (?:is )?consum", "ras poison"),
+    (r"(?i)exceeds? (?:the )?(?:bad page )?threshold|bad page threshold.*exceed", "ras threshold"),
+    (r"(?i)GPU reset end with ret = -|GPU reset.*fail", "gpu reset failed"),
+    (r"(?i)GPU reset begin", "gpu reset"),
+    (r"(?i)\bring \S+ timeout", "ring timeout"),
+    (r"(?i)device lost from bus", "bus lost"),
+    (r"(?i)Fatal error during GPU init|hw_init of IP block .* failed", "gpu init failed"),
 )
-_AER_RECEIVED = re.compile(
-    rf"AER: (?:Multiple )?(?P<kind>Correct\w+|Uncorrect\w+ \((?:Non-)?Fatal\)) error (?:message )?received"
-    rf"(?: from)?:? {_ADDRESS}",
-    re.IGNORECASE,
-)
-_AER_DEVICE = re.compile(
-    rf"\b{_ADDRESS}: (?:AER: )?PCIe Bus Error: severity=(?P<kind>Correct\w+|Uncorrect\w+ \((?:Non-)?Fatal\))", re.I
-)
+_KIND = r"(?P<kind>Correct\w+|Uncorrect\w+ \((?:Non-)?Fatal\))"
+_AER_RECEIVED = rf"(?i)AER: (?:Multiple )?{_KIND} error (?:message )?received(?: from)?:? {_ADDRESS}"
+_AER_DEVICE = rf"(?i)\b{_ADDRESS}: (?:AER: )?PCIe Bus Error: severity={_KIND}"
 # The driver's fault codes are eight hexadecimal digits that begin with 8 ("0x80e01801").
-_ASCEND = re.compile(
-    r"(?:ascend|davinci|devdrv).*?\b(?:error|fault|event)[ _]?(?:code|id)\W{1,4}(?:0x)?(8[0-9a-f]{7})\b", re.I
-)
-_FATAL = re.compile(r"(?<!non)(?<!non-)\bfatal", re.IGNORECASE)
+_ASCEND = r"(?i)(?:ascend|davinci|devdrv).*?\b(?:error|fault|event)[ _]?(?:code|id)\W{1,4}(?:0x)?(8[0-9a-f]{7})\b"
+_FATAL = r"(?i)(?<!non)(?<!non-)\bfatal"
 
 
 def _split(line: str) -> tuple[str | None, str]:
@@ -189,10 +180,10 @@ def _split(line: str) -> tuple[str | None, str]:
         at = f"@{int(stamp) / 1e6:.3f}" if re.fullmatch("[0-9]{1,20}", str(stamp or "")) else None
         return at, str(message or "")
     for form in (_ISO, _SHORT, _DMESG):
-        found = form.match(line)
+        found = re.match(form, line)
         if found:
             return found[1].strip(), found[2]
-    found = _KMSG.match(line)
+    found = re.match(_KMSG, line)
     if found:
         return f"{int(found[1]) / 1e6:.6f}", found[2]
     return None, line
@@ -231,7 +222,7 @@ def parse(output: str) -> list[dict]:
             events, by_key, gpu, kept = [], {}, None, dict.fromkeys(ACTIONS, 0)
             continue
         message = message[:LONGEST]
-        named = _GPU_IS.search(message)
+        named = re.search(_GPU_IS, message) if "gpu" in message.lower() else None
         gpu = _address(named["address"]) if named else gpu
         event = _event(message, gpu)
         if event is None:
@@ -257,29 +248,32 @@ def _tone(event: dict) -> str:
 
 def _event(message: str, gpu: str | None) -> dict | None:
     """Return the event of one message, None for one that says nothing of these devices."""
-    found = _XID.search(message)
+    low = message.lower()
+    found = re.search(_XID, message) if "xid" in low else None
     if found:
         rest = found["rest"] or ""
-        pid = _PID.search(rest)
+        pid = re.search(_PID, rest)
         return _made("nvidia", f"xid {int(found['number'])}", found["address"], message, pid[1] if pid else None)
-    found = _SXID.search(message)
+    found = re.search(_SXID, message) if "sxid" in low else None
     if found:
         return _made("nvidia", f"sxid {int(found['number'])}", found["address"], message)
-    if _FALLEN.search(message) and re.search(r"NVRM|nvidia", message, re.IGNORECASE):
+    if "fallen off the bus" in low and ("nvrm" in low or "nvidia" in low):
         # The driver may say it without a number, over several lines of which only the first names the card.
-        named = _GPU_IS.search(message)
+        named = re.search(_GPU_IS, message)
         return _made("nvidia", "xid 79", named["address"] if named else gpu, message)
-    found = _AMD.search(message)
+    found = re.search(_AMD, message) if "amdgpu" in low else None
     if found:
-        code = next((word for pattern, word in _AMD_CODES if pattern.search(found["rest"])), None)
+        code = next((word for pattern, word in _AMD_CODES if re.search(pattern, found["rest"])), None)
         if code:
             return _made("amd", code, found["address"], message)
-    found = _AER_RECEIVED.search(message) or _AER_DEVICE.search(message)
+    found = re.search(_AER_RECEIVED, message) if "aer:" in low else None
+    if not found and "pcie bus error" in low:
+        found = re.search(_AER_DEVICE, message)
     if found:
         kind = found["kind"].lower()
         code = "corrected" if kind.startswith("correct") else "nonfatal" if "non-fatal" in kind else "fatal"
         return _made("pci", f"aer {code}", found["address"], message)
-    found = _ASCEND.search(message)
+    found = re.search(_ASCEND, message) if any(word in low for word in ("ascend", "davinci", "devdrv")) else None
     if found:
         place = re.search(_ADDRESS, message, re.IGNORECASE)
         return _made("ascend", f"ascend 0x{found[1].lower()}", place["address"] if place else None, message)
@@ -312,7 +306,7 @@ def _address(word: str | None) -> str | None:
 def _attribute(events: list[dict]) -> None:
     """Name the cause of each event that follows from another one of the same card."""
     for number, event in enumerate(events):
-        told = _CAUSED.search(event["message"])
+        told = re.search(_CAUSED, event["message"])
         if told:
             event["cause"] = f"xid {int(told[1])}"
             continue
@@ -342,7 +336,7 @@ def meaning(event: dict, overrides: dict | None = None) -> Meaning:
     code, message = str(event.get("code") or ""), str(event.get("message") or "")
     known = MEANINGS.get(code) or _listed(code) or _UNKNOWN_CODE
     if code in _NVLINK5 or code.startswith("sxid "):
-        action = "reset" if _FATAL.search(message) else "watch"
+        action = "reset" if re.search(_FATAL, message) else "watch"
         known = Meaning(
             action, _PORTS if code in _NVLINK5 else None, "NVLink error" if code in _NVLINK5 else "NVSwitch error"
         )

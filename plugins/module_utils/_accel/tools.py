@@ -477,9 +477,7 @@ def split_json(output: str) -> tuple[list, str]:
     documents: list = []
     around = []
     position = 0
-    for start in _DOCUMENT.finditer(output):
-        if start.end() - 1 < position:
-            continue  # a line within the document before
+    while start := _DOCUMENT.search(output, position):
         try:
             document, end = decoder.raw_decode(output, start.end() - 1)
         except (ValueError, RecursionError) as exc:

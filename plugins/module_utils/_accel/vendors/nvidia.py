@@ -47,7 +47,7 @@ from ..tools import (
     sick_reasons,
     worst,
 )
-from ..xml_answer import Fields, leave_out, without_tabs, xml_tree
+from ..xml_answer import Fields, leave_out, read_fields
 from .base import COMMAND, FILE, LINK, PACKAGE, Answer, Unreadable, Vendor, VersionSource
 
 CSV_FIELDS = (
@@ -86,7 +86,10 @@ _KERNEL_MODULE = r"Kernel Module\b.*?\s(\d+\.[\d.]+)\s"
 _LIST_GPU = r"^GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>[^)]+)\)"
 _LIST_MIG = r"^\s+MIG (?P<profile>\S+)\s+Device\s+(?P<index>\d{1,9}): \(UUID: (?P<uuid>[^)]+)\)"
 _SICK = re.compile(r"unknown error|gpu is lost|requires? reset|err!", re.IGNORECASE)
-_SICK_WORDS = ("unknown error", "gpu is lost", "require reset", "requires reset", "err!")
+# Elements of which a host, a card or a list has several.
+_SIDE_BY_SIDE = ("gpu", "mig_device", "process_info")
+# Names of programs may say anything, and lists of clocks are long.
+_SAY_ANYTHING = ("processes", "accounted_processes", "supported_clocks")
 _MINOR = r"(?m)^Device Minor:\s*(\d+)"
 
 # Boards that sit in numbered sockets. On every other board NVML gives a module number too (all ten PCIe
@@ -137,21 +140,19 @@ def parse_query(output: str) -> Query:
     were renamed between driver generations. A device of which a field says "GPU is lost" is listed as lost.
     """
     # Lists of clocks are more than half of the document.
-    output = without_tabs(leave_out(output, "supported_clocks"))
-    root, notes = xml_tree(output, "nvidia_smi_log")
+    root, notes = read_fields(leave_out(output, "supported_clocks"), "nvidia_smi_log", _SIDE_BY_SIDE)
     query = Query(
         driver_version=text.clean(root.findtext("driver_version")),
         attached=text.integer(root.findtext("attached_gpus")),
         notes=notes,
     )
-    if root.find("gpu") is None and query.attached != 0:
+    if not root.at("gpu") and query.attached != 0:
         # A later generation may name its cards otherwise: that is not a host without cards.
         raise Unreadable("no gpu in the answer, and it does not say that there is none")
     corrupted = {address_of(found["address"]) for found in re.finditer(_INFOROM, notes)}
     # Looking at every field is for hosts where one of them says something.
-    low = output.lower()
-    any_sick = any(word in low for word in _SICK_WORDS)
-    for index, gpu in enumerate(map(Fields, root.findall("gpu"))):
+    any_sick = any(map(_SICK.search, root.words()))
+    for index, gpu in enumerate(root.at("gpu")):
         sick = _sick_fields(gpu) if any_sick else {}
         device = _device(gpu, index, query.driver_version, sick)
         if any("is lost" in word.lower() for word in sick):
@@ -169,13 +170,9 @@ def parse_query(output: str) -> Query:
 def _sick_fields(gpu: Fields) -> dict[str, list[str]]:
     """Return the fields that are supported but can't be read now, by what stands there instead of a value."""
     sick: dict[str, list[str]] = {}
-    for part in gpu.element:
-        if part.tag in ("processes", "accounted_processes", "supported_clocks"):
-            continue  # names of programs may say anything, and lists of clocks are long
-        for element in part.iter():
-            word = (element.text or "").strip()
-            if word and _SICK.search(word):
-                sick.setdefault(word, []).append(element.tag)
+    for path, word in gpu.everything():
+        if word and path.partition("/")[0] not in _SAY_ANYTHING and _SICK.search(word):
+            sick.setdefault(word.strip(), []).append(path.rpartition("/")[2])
     return sick
 
 
@@ -192,7 +189,7 @@ def _device(gpu: Fields, index: int, driver_version: str | None, sick: dict[str,
         model=told("product_name"),
         serial=text.identifier(gpu.findtext("serial")),
         uuid=text.identifier(gpu.findtext("uuid")),
-        pci_address=address_of(told("pci/pci_bus_id") or gpu.element.get("id") or ""),
+        pci_address=address_of(told("pci/pci_bus_id") or gpu.id),
         pci_id=f"{ids[4:]}:{ids[:4]}".lower() if re.fullmatch("[0-9A-Fa-f]{4}10DE", ids, re.I) else None,
         module_id=text.integer(told("platformInfo/module_id", "gpu_module_id", "module_id")),
         device_nodes=[f"/dev/nvidia{minor}"] if minor and minor.isdigit() else [],
@@ -349,7 +346,7 @@ _SRAM_UNCORRECTED_AGGREGATE = _counts_of("aggregate", _SRAM_UNCORRECTED)
 
 def _sum(gpu: Fields, paths: tuple[str, ...]) -> int | None:
     """Return the sum of the counters that the product has, None when it has none, or one that can't be read."""
-    words = [word for word in (gpu.findtext(path) for path in paths) if text.state_of(word) != text.UNSUPPORTED]
+    words = [word for word in map(gpu.texts.get, paths) if word and text.state_of(word) != text.UNSUPPORTED]
     counts = [count for count in map(text.whole_number, words) if count is not None]
     return sum(counts) if counts and len(counts) == len(words) else None
 
@@ -399,7 +396,7 @@ def _repair(gpu: Fields) -> Repair:
         state = "unknown"
     elif any(word.lower() == "no" for path, word in words.items() if path.split("/")[0] in _REPAIR_PARTS):
         state = "ok"
-    elif any(gpu.at(part) for part in _REPAIR_PARTS) and states == {text.UNSUPPORTED}:
+    elif any(part in gpu.texts for part in _REPAIR_PARTS) and states == {text.UNSUPPORTED}:
         state = "not_supported"
     else:
         state = "unknown"
@@ -421,6 +418,13 @@ _THROTTLES = (
 )
 
 
+_THROTTLE_PATHS = tuple(
+    (f"clocks_{kind}_reasons/clocks_{kind}_reason_{name}", bit)
+    for kind in ("event", "throttle")
+    for name, bit, _word in _THROTTLES
+)
+
+
 def throttle_words(mask: int) -> list[str]:
     """Return the words of a bit mask. "hw_slowdown" comes with the reason that it stands for; alone it is one."""
     found = list(dict.fromkeys(word for _name, bit, word in _THROTTLES if mask & bit))
@@ -429,11 +433,10 @@ def throttle_words(mask: int) -> list[str]:
 
 def _throttle_mask(gpu: Fields) -> int | None:
     mask = None
-    for kind in ("event", "throttle"):
-        for name, bit, _word in _THROTTLES:
-            word = (gpu.findtext(f"clocks_{kind}_reasons/clocks_{kind}_reason_{name}") or "").strip().lower()
-            if word in ("active", "not active"):
-                mask = (mask or 0) | (bit if word == "active" else 0)
+    for path, bit in _THROTTLE_PATHS:
+        word = gpu.findtext(path)
+        if word and word.strip().lower() in ("active", "not active"):
+            mask = (mask or 0) | (bit if word.strip().lower() == "active" else 0)
     return mask
 
 

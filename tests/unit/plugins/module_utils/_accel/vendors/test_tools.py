@@ -13,7 +13,6 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel import regist
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
 from ansible_collections.accel.cluster.plugins.module_utils._accel.tools import Unreadable, json_documents
-from ansible_collections.accel.cluster.plugins.module_utils._accel.xml_answer import xml_tree
 from doubles import HANG, RecordedRunner
 
 OWN = Path(__file__).resolve().parents[5] / "recordings"
@@ -212,14 +211,6 @@ def test_json_with_text_around_it():
     for cut in ('{"a": [', "[1, ", '{"a": 1}\n{"b"', "no json"):
         with pytest.raises(Unreadable):
             json_documents(cut)
-
-
-def test_xml_with_text_around_it():
-    root, around = xml_tree('warning\n<?xml version="1.0"?>\n<log>\x01<a>1</a></log>\nend', "log")
-    assert (root.findtext("a"), around) == ("1", "warning\n\n\nend")
-    for damaged in ("", "<log><a></log>", "<log><a>1</a>", "</log><log>"):
-        with pytest.raises(Unreadable):
-            xml_tree(damaged, "log")
 
 
 def test_half_characters_of_json_are_replaced():
