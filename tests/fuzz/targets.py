@@ -125,6 +125,9 @@ class Answers:
         error = rng.choice(self.others)[:2000] if not rng.randrange(5) else ""
         return Result(list(argv), rng.choice((0, 0, 0, 1, 15, 255)), said, error)
 
+    def read_ahead(self, paths: list[str]) -> None:
+        pass
+
     def read(self, path: str) -> str | None:
         rng = self._rng(path)
         return self.given[:200].strip() if not rng.randrange(4) else rng.choice((None, "", "570.86.15", "16"))

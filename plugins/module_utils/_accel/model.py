@@ -10,7 +10,7 @@ are the field names, types never vary and lists are always lists. docs/data.md s
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 # Verdicts of a finding. ``unknown`` (could not be measured) never counts as a pass.
 PASS = "pass"
@@ -262,7 +262,16 @@ class Finding:
 
 def as_dict(thing: object) -> dict:
     """Return a dataclass of this file as plain dictionaries and lists."""
-    return asdict(thing)  # type: ignore[call-overload]
+    # What is in them is plain data: copying each word, as ``dataclasses.asdict`` does, takes three times as long.
+    return {name: _plain(value) for name, value in vars(thing).items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return as_dict(value) if hasattr(value, "__dataclass_fields__") else value
 
 
 def to_int(value: object) -> int | None:

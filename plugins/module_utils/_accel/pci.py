@@ -118,25 +118,32 @@ def functions(
     a node has some hundred functions and each file is a system call, the link files even a read from
     the hardware.
     """
-    found = []
-    bridges: dict[str, Link] = {}
-    for entry in runner.glob(os.path.join(root, "devices", "*")):
+    found: dict[str, Function] = {}
+    entries = runner.glob(os.path.join(root, "devices", "*"))
+    runner.read_ahead([f"{entry}/{name}" for entry in entries for name in _ID_FILES])
+    for entry in entries:
         try:
             address = normalise(os.path.basename(entry))
         except ValueError:
             continue
-        if address is None:
-            continue
-        function = Function(
-            address=address,
-            vendor=_hex(runner.read(f"{entry}/vendor"), 4),
-            device=_hex(runner.read(f"{entry}/device"), 4),
-            pci_class=_hex(runner.read(f"{entry}/class"), 6),
-        )
-        if detailed is None or detailed(function):
-            _read_details(runner, entry, function, bridges)
-        found.append(function)
-    return sorted(found, key=lambda one: sort_key(one.address))
+        if address is not None:
+            vendor, device, pci_class = (runner.read(f"{entry}/{name}") for name in _ID_FILES)
+            found[entry] = Function(address, _hex(vendor, 4), _hex(device, 4), pci_class=_hex(pci_class, 6))
+    chosen = {entry: one for entry, one in found.items() if detailed is None or detailed(one)}
+    bridges: dict[str, str] = {}
+    for entry, function in chosen.items():
+        function.path = runner.realpath(entry)
+        function.ancestors = _ancestors(function.path, bridges)
+    runner.read_ahead(
+        [f"{entry}/{name}" for entry in chosen for name in (*_DETAIL_FILES, *_LINK_FILES)]
+        + [f"{path}/{name}" for path in bridges.values() for name in _LINK_FILES]
+    )
+    links = {address: _read_link(runner, path)[0] for address, path in bridges.items()}
+    for entry, function in chosen.items():
+        _read_details(runner, entry, function)
+        function.hops = {address: links[address] for address in function.ancestors}
+        function.link.limited_by = limiting_hop(function)
+    return sorted(found.values(), key=lambda one: sort_key(one.address))
 
 
 def sort_key(address: str) -> tuple[int, ...]:
@@ -144,26 +151,30 @@ def sort_key(address: str) -> tuple[int, ...]:
     return tuple(int(part, 16) for part in re.split("[:.]", address))
 
 
-def _read_details(runner: Runner, entry: str, function: Function, bridges: dict[str, Link]) -> None:
-    function.path = runner.realpath(entry)
-    function.subsystem_vendor = _hex(runner.read(f"{entry}/subsystem_vendor"), 4)
-    function.subsystem_device = _hex(runner.read(f"{entry}/subsystem_device"), 4)
-    node = text.integer(runner.read(f"{entry}/numa_node"))
-    function.numa_node = node if node is not None and node >= 0 else None
+def _ancestors(path: str, bridges: dict[str, str]) -> list[str]:
+    """Return the bridges above a device, the nearest first, and add their paths to ``bridges``.
+
+    The tree may lie anywhere (a bind mount, a copy): only the parents of the real path are trusted.
+    """
+    above = []
+    parent = os.path.dirname(path)
+    while parent not in ("/", "") and _CANONICAL.fullmatch(os.path.basename(parent)):
+        above.append(os.path.basename(parent))
+        bridges.setdefault(above[-1], parent)
+        parent = os.path.dirname(parent)
+    return above
+
+
+def _read_details(runner: Runner, entry: str, function: Function) -> None:
+    subsystem_vendor, subsystem_device, node = (runner.read(f"{entry}/{name}") for name in _DETAIL_FILES)
+    function.subsystem_vendor = _hex(subsystem_vendor, 4)
+    function.subsystem_device = _hex(subsystem_device, 4)
+    number = text.integer(node)
+    function.numa_node = number if number is not None and number >= 0 else None
     # A link that is not there resolves to itself.
     driver = os.path.basename(runner.realpath(f"{entry}/driver"))
     function.driver = driver if driver != "driver" else None
     function.link, function.responding = _read_link(runner, entry)
-    # The tree may lie anywhere (a bind mount, a copy): only the parents of the real path are trusted.
-    parent = os.path.dirname(function.path)
-    while parent not in ("/", "") and _CANONICAL.fullmatch(os.path.basename(parent)):
-        address = os.path.basename(parent)
-        if address not in bridges:
-            bridges[address] = _read_link(runner, parent)[0]
-        function.ancestors.append(address)
-        function.hops[address] = bridges[address]
-        parent = os.path.dirname(parent)
-    function.link.limited_by = limiting_hop(function)
 
 
 def _hex(value: str | None, digits: int) -> str:
@@ -192,6 +203,8 @@ def _read_link(runner: Runner, path: str) -> tuple[Link, bool]:
     )
 
 
+_ID_FILES = ("vendor", "device", "class")
+_DETAIL_FILES = ("subsystem_vendor", "subsystem_device", "numa_node")
 _LINK_FILES = ("current_link_speed", "max_link_speed", "current_link_width", "max_link_width")
 
 

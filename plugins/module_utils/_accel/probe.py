@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from . import dmi, holders, kernel_log, pci, registry, text
+from . import pci, registry, text
 from .model import (
     SLOT_MAP_ERROR,
     TOOL_ABSENT,
@@ -87,7 +87,7 @@ def observe(
     log = None
     if "kernel_log" in gather and functions:
         # Beside the vendors' tools, which take longer.
-        log = beside(lambda: kernel_log.read(runner, timeout_seconds))
+        log = beside(lambda: _read_log(runner, timeout_seconds))
     vendor_labels: dict[str, str | None] = {}
     counts: list[int | None] = []
     for name, own in owned.items():
@@ -115,13 +115,15 @@ def observe(
     if "links" in gather:
         _ask_ports(runner, known, observation, timeout_seconds)
     if "processes" in gather and observation.devices:
+        from . import holders
+
         problem = holders.add(runner, observation.devices)
         observation.holders_complete = problem is None
         if problem:
             observation.errors.append(problem)
     # A host whose cards all left the bus still has their driver: there the log says most.
     if "kernel_log" in gather and not log and observation.tools:
-        log = beside(lambda: kernel_log.read(runner, timeout_seconds))
+        log = beside(lambda: _read_log(runner, timeout_seconds))
     if log:
         observation.kernel_log, observation.kernel_events = log.result()
     if "slots" in gather:
@@ -129,6 +131,13 @@ def observe(
     _leave_out(observation, gather)
     observation.errors.extend(runner.hung_reads())
     return observation
+
+
+def _read_log(runner: Runner, timeout_seconds: float) -> tuple[dict, list[dict]]:
+    # Imported when needed, as all that not every query asks for: each file costs every host its compilation.
+    from . import kernel_log
+
+    return kernel_log.read(runner, timeout_seconds)
 
 
 def wrong_declarations(declared_vendors: dict | None) -> list[str]:
@@ -312,6 +321,8 @@ def _name_slots(
     vendor_labels: dict[str, str | None],
     observation: Observation,
 ) -> None:
+    from . import dmi
+
     table, warning = dmi.believable(dmi.parse_slots(runner.read_bytes(dmi_path) or b""), functions)
     if warning:
         observation.errors.append(warning)

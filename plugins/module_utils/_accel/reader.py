@@ -69,6 +69,17 @@ class Reader:
         """Return the bytes of a small file, None when it cannot be read; Blocked when it does not answer."""
         return self._ask([path], seconds)
 
+    def read_all(self, paths: list[str], seconds: float) -> list[bytes | None]:
+        """Return the bytes of files that are asked for at once; Blocked when one of them does not answer."""
+        data = self._ask(["", *paths], seconds) or b""
+        answers: list[bytes | None] = []
+        for _path in paths:
+            (size,) = _HEADER.unpack_from(data)
+            data = data[_HEADER.size :]
+            answers.append(data[:size] if size >= 0 else None)
+            data = data[max(0, size) :]
+        return answers
+
     def write(self, path: str, text: str, seconds: float) -> bytes | None:
         """Write a value; return why it could not be, None when it was; Blocked when the file does not answer."""
         return self._ask([path, text], seconds)
@@ -156,10 +167,19 @@ def _loop(requests: int, replies: int) -> None:
     with os.fdopen(requests, "rb") as asked:
         for line in asked:
             answer = _serve(json.loads(line))
-            data = _HEADER.pack(-1 if answer is None else len(answer)) + (answer or b"")
+            data = _told(answer)
             while data:
                 data = data[os.write(replies, data) :]
 
 
+def _told(answer: bytes | None) -> bytes:
+    return _HEADER.pack(-1 if answer is None else len(answer)) + (answer or b"")
+
+
 def _serve(words: list[str]) -> bytes | None:
-    return _read_file(words[0]) if len(words) == 1 else _write_file(words[0], words[1])
+    """Read one file, write one, or (after an empty word) read all."""
+    if len(words) == 1:
+        return _read_file(words[0])
+    if not words[0]:
+        return b"".join(_told(_read_file(path)) for path in words[1:])
+    return _write_file(words[0], words[1])

@@ -50,8 +50,8 @@ _LARGEST = re.compile(
 _UNREADABLE = re.compile("unknown error|err!|gpu is lost|requires reset|reset required|insufficient permissions")
 _PLACEHOLDER = {"unknown", "redacted", "not specified", "default string", "to be filled by o.e.m.", "xxx"}
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_ANSI = r"\x1b\[[0-9;?]*[A-Za-z]"
+_SURROGATE = r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 # Digits of ASCII only, and no more of them than any tool prints: "\u00b2" is a digit to Python that int() refuses,
 # and a run of garbage would become infinity. A number that is none must not cost the host all its cards.
 _DIGITS = re.compile(r"[0-9]{1,25}")
@@ -62,7 +62,7 @@ _NUMBER = re.compile(
 )
 _HEX = re.compile(r"0[xX][0-9a-fA-F]")
 # A digit is no unit: tried as one, a long run of digits would take time that grows with its square.
-_UNIT = re.compile(r"[-+]?[0-9.]+(?![0-9.])\s*(\S.*)?")
+_UNIT = r"[-+]?[0-9.]+(?![0-9.])\s*(\S.*)?"
 _WATTS = {"": 1.0, "w": 1.0, "watt": 1.0, "watts": 1.0, "mw": 0.001, "kw": 1000.0}
 _CELSIUS = {"": 1.0, "c": 1.0, "\u2103": 1.0, "celsius": 1.0, "celsius degree": 1.0, "deg c": 1.0, "mc": 0.001}
 _SIZE = re.compile(r"^\s*([0-9]{1,25}(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B\s*$", re.IGNORECASE)
@@ -122,7 +122,7 @@ def celsius(value: object) -> float | None:
 
 def _measure(value: object, units: dict[str, float]) -> float | None:
     found = number(value)
-    told = _UNIT.fullmatch(str(value).strip()) if found is not None else None
+    told = re.fullmatch(_UNIT, str(value).strip()) if found is not None else None
     # A degree sign in another encoding arrives as characters that were replaced.
     factor = units.get((told[1] or "").lower().strip("\u00b0\ufffd ")) if told else None
     return None if found is None or factor is None else round(found * factor, 3)
@@ -175,12 +175,12 @@ def same_version(one: str | None, other: str | None) -> bool:
 
 def whole_characters(text: str) -> str:
     """Return JSON text without half characters (``\\ud800``), which no file and no other tool takes."""
-    return _SURROGATE.sub(r"\\ufffd", text) if "\\u" in text else text
+    return re.sub(_SURROGATE, r"\\ufffd", text) if "\\u" in text else text
 
 
 def plain(text: str) -> str:
     """Return text without terminal colours: some tools underline even when no terminal listens."""
-    return _ANSI.sub("", text)
+    return re.sub(_ANSI, "", text)
 
 
 def name_and_value(line: str) -> tuple[str, str | None]:

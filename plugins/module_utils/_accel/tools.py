@@ -54,9 +54,9 @@ NUMBER = "<number>"
 # GT/s of the PCIe generations 1 to 7.
 _GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 # A document starts a line. "[WARN" is text, an opening bracket within a sentence too.
-_DOCUMENT = re.compile(r"^[ \t]*[\[{](?=\s*(?:[\"\[{}\]\d-]|$))", re.MULTILINE)
-_DRM_NODE = re.compile(r"/(?:card|renderD)\d+$")
-_PROCESS = re.compile(r"^(?P<number>\d{1,9})\s+(?P<pid>\d{1,9})\s+(?P<name>\S.*?)\s+(?P<memory>\d{1,9})\s*(?:MiB|MB)?$")
+_DOCUMENT = r"(?m)^[ \t]*[\[{](?=\s*(?:[\"\[{}\]\d-]|$))"
+_DRM_NODE = r"/(?:card|renderD)\d+$"
+_PROCESS = r"^(?P<number>\d{1,9})\s+(?P<pid>\d{1,9})\s+(?P<name>\S.*?)\s+(?P<memory>\d{1,9})\s*(?:MiB|MB)?$"
 # What a line of XML, of a table, of JSON begins with.
 _DATA = ("<", "|", "+", "{", "}", '"')
 _PASSED_THROUGH = ("vfio-pci", "pci-stub")
@@ -386,7 +386,7 @@ def drm_nodes(runner, device: Device) -> list[str]:
     if device.pci_address is None:
         return []
     paths = runner.glob(f"/sys/bus/pci/devices/{device.pci_address}/drm/*")
-    nodes = ["/dev/dri/" + path.rpartition("/")[2] for path in paths if _DRM_NODE.search(path)]
+    nodes = ["/dev/dri/" + path.rpartition("/")[2] for path in paths if re.search(_DRM_NODE, path)]
     return [node for node in nodes if runner.glob(node)]
 
 
@@ -434,7 +434,7 @@ def entry(values: object, *path: str) -> object:
 
 def process(words: str) -> tuple[int, dict] | None:
     """Return the card's number and the process of a row ``number pid name memory``; None for "no process found"."""
-    found = _PROCESS.match(words.strip())
+    found = re.match(_PROCESS, words.strip())
     if not found:
         return None
     memory = text.size_bytes(found["memory"], "MiB")
@@ -474,10 +474,11 @@ def split_json(output: str) -> tuple[list, str]:
     """Return the JSON documents of an answer, if any, and the text around them; Unreadable if one is cut off."""
     output = text.whole_characters(output)
     decoder = json.JSONDecoder()
+    begin = re.compile(_DOCUMENT)
     documents: list = []
     around = []
     position = 0
-    while start := _DOCUMENT.search(output, position):
+    while start := begin.search(output, position):
         try:
             document, end = decoder.raw_decode(output, start.end() - 1)
         except (ValueError, RecursionError) as exc:

@@ -53,6 +53,9 @@ class Rooted(runner.Runner):
     def run(self, argv, timeout_seconds):
         return runner.Result(list(argv), 127, "", "not installed")
 
+    def read_ahead(self, paths):
+        super().read_ahead([self.root + path for path in paths])
+
     def read(self, path):
         return super().read(self.root + path)
 

@@ -72,6 +72,9 @@ class Emulated(Runner):
         held = {f"/dev/{name}": [4711] for name in views.held_nodes(self.host)}
         return {node: pids for node, pids in held.items() if node in wanted}, True
 
+    def read_ahead(self, paths: list[str]) -> None:
+        super().read_ahead([self.root + path for path in paths])
+
     def read(self, path: str) -> str | None:
         return super().read(self.root + path)
 

@@ -68,6 +68,40 @@ def test_a_file_that_blocks_costs_its_time_once_and_hides_no_other(tmp_path, has
     assert ours.read_bytes(str(tmp_path / "c/width")) == b"16\n"
 
 
+def test_what_is_read_ahead_is_told_once_and_then_read_again(tmp_path):
+    cards(tmp_path)
+    ours = Runner()
+    paths = [str(tmp_path / name / "width") for name in ("a", "b", "none")]
+    ours.read_ahead(paths)
+    (tmp_path / "a/width").write_text("8\n")
+    assert [ours.read(path) for path in paths] == ["16", "16", None]
+    assert ours.read(paths[0]) == "8"
+    ours.read_ahead([])
+    assert ours.read(paths[0]) == "8"
+
+
+def test_a_file_that_blocks_leaves_all_that_was_to_be_read_ahead_to_the_reads(tmp_path, hasty):
+    cards(tmp_path, "b")
+    ours = Runner()
+    paths = [str(tmp_path / name / "width") for name in "abc"]
+    ours.read_ahead(paths)
+    assert ours.blocked == []
+    (tmp_path / "a/width").write_text("8\n")
+    assert [ours.read(path) for path in paths] == ["8", None, "16"]
+    assert ours.blocked == [paths[1]]
+
+
+def test_many_files_are_read_ahead(tmp_path):
+    """More names than a pipe holds, and more content."""
+    for number in range(1500):
+        (tmp_path / f"{number:0100}").write_text(str(number) * 50)
+    ours = Runner()
+    paths = [str(tmp_path / f"{number:0100}") for number in range(1500)]
+    ours.read_ahead(paths)
+    assert len(ours._ahead) == 1500
+    assert [ours.read(path) for path in paths] == [str(number) * 50 for number in range(1500)]
+
+
 def test_many_files_that_block_share_what_may_be_lost(tmp_path, hasty):
     cards(tmp_path, *"abcd")
     ours = Runner()
