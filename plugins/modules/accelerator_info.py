@@ -160,7 +160,7 @@ devices:
     link:
       description:
         - PCIe link; speeds in GT/s, widths in lanes. C(limited_by) is the bridge above the card that holds the link
-          below what the card can do. C(under_load) tells whether the card was working while the link was read; an
+          below what the card can do, C(unread_hop) one that did not answer. C(under_load) tells whether the card was working while the link was read; an
           idle card may lower its speed.
       type: dict
       returned: always
@@ -247,6 +247,7 @@ devices:
         max_speed_gts: 32.0
         max_width: 16
         limited_by:
+        unread_hop:
         under_load: true
       logical: []
       partition_mode: whole
@@ -310,7 +311,7 @@ unanswered:
       uuid:
       firmware_version:
       slot: {label: SXM7, source: declared, candidates: []}
-      link: {speed_gts: null, width: null, max_speed_gts: 32.0, max_width: 16, limited_by: null, under_load: null}
+      link: {speed_gts: null, width: null, max_speed_gts: 32.0, max_width: 16, limited_by: null, unread_hop: null, under_load: null}
       numa_node: 1
       last:
 tools:

@@ -76,6 +76,7 @@ _WORDS = {
         "strange": "they are another vendor's",
         "no_link": "neither width nor maximum could be read",
         "no_speed": "its speed or its maximum could not be read",
+        "unread_hop": "the bridge {} above it did not answer",
         "candidates": "; sources disagree or are not unique: {0}",
         "nobody": "a card without serial",
         "as_declared": "declared for the type",
@@ -120,6 +121,7 @@ _WORDS = {
         "strange": "加速卡属于其他厂商",
         "no_link": "无法读取当前宽度或最大宽度",
         "no_speed": "无法读取当前速率或最大速率",
+        "unread_hop": "其上级桥 {} 没有响应",
         "candidates": "；来源不一致或不唯一：{0}",
         "nobody": "无序列号的卡",
         "as_declared": "该类型的声明值",
@@ -936,6 +938,9 @@ class _HostJudge:
         elif hop and not (width and widest and width < widest):
             # With lanes missing the bridge is named by device.link_width already.
             self.add("device.link_speed.limited", card, observed=speed, hop=hop, **values)
+        elif link.get("unread_hop"):
+            detail = self.say["unread_hop"].format(link["unread_hop"])
+            self.add("device.link_speed.unknown", card, observed=speed, detail=detail, **values)
         elif speed is not None and speed >= best:
             self.add("device.link_speed.ok", card, observed=speed, **values)
         elif speed is not None and link.get("under_load") is True:

@@ -54,6 +54,8 @@ class Link:
     max_width: int | None = None
     # Address of the bridge above the device that holds the link below what the device can do.
     limited_by: str | None = None
+    # Address of the nearest bridge above the device whose files did not answer: what it leaves is not known.
+    unread_hop: str | None = None
     # True when the device was working while the link was read, False when idle, None when not told.
     under_load: bool | None = None
 

@@ -139,10 +139,12 @@ def functions(
         + [f"{path}/{name}" for path in bridges.values() for name in _LINK_FILES]
     )
     links = {address: _read_link(runner, path)[0] for address, path in bridges.items()}
+    unread = {address for address, path in bridges.items() if any(one.startswith(f"{path}/") for one in runner.blocked)}
     for entry, function in chosen.items():
         _read_details(runner, entry, function)
         function.hops = {address: links[address] for address in function.ancestors}
         function.link.limited_by = limiting_hop(function)
+        function.link.unread_hop = next((one for one in function.ancestors if one in unread), None)
     return sorted(found.values(), key=lambda one: sort_key(one.address))
 
 

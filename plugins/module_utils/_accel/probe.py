@@ -267,6 +267,7 @@ def _add_bus(device: Device, function: pci.Function) -> None:
         max_speed_gts=seen.max_speed_gts or told.max_speed_gts,
         max_width=seen.max_width or told.max_width,
         limited_by=seen.limited_by,
+        unread_hop=seen.unread_hop,
         under_load=told.under_load,
     )
 

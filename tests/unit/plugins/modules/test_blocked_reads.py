@@ -130,6 +130,24 @@ def test_a_link_that_does_not_answer_is_unknown_and_the_other_cards_are_read(hos
     assert judge.verdict(found) != "pass"
 
 
+def test_a_bridge_that_does_not_answer_is_named_by_its_cards(host, capsys, tmp_path):
+    bus = tmp_path / "sys/bus/pci/devices"
+    bridge = tmp_path / "sys/devices/pci0000:15/0000:15:01.0"
+    bridge.mkdir(parents=True)
+    for name, content in {**FILES, "class": "0x060400"}.items():
+        (bridge / name).write_text(f"{content}\n")
+    (bus / SICK).rename(bridge / SICK)
+    (bus / SICK).symlink_to(bridge / SICK)
+    (bus / bridge.name).symlink_to(bridge)
+    bridges = []
+    for _before_and_after in range(2):
+        told = run(accelerator_info, capsys)
+        bridges.append({device["pci_address"]: device["link"]["unread_hop"] for device in told["devices"]})
+        (bridge / "max_link_speed").unlink()
+        os.mkfifo(bridge / "max_link_speed")
+    assert bridges == [dict.fromkeys(CARDS), {**dict.fromkeys(CARDS), SICK: bridge.name}]
+
+
 def test_a_function_that_does_not_tell_whose_it_is_leaves_the_number_unknown(host, capsys):
     host(f"sys/bus/pci/devices/{SICK}/vendor")
     told = run(accelerator_info, capsys)

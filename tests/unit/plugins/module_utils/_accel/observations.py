@@ -60,6 +60,7 @@ def device(number: int, host: int = 1) -> dict:
             "max_speed_gts": 32.0,
             "max_width": 16,
             "limited_by": None,
+            "unread_hop": None,
             "under_load": True,
         },
         "logical": [],

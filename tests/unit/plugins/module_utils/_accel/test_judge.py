@@ -559,6 +559,7 @@ CAUSES_OF_A_CARD = [
     (("link.speed_gts", None), {}, "device.link_speed.unknown", "warning", 32.0, None),
     (("link.max_speed_gts", None), {}, "device.link_speed.unknown", "warning", None, 32.0),
     (("link.limited_by", "0000:97:01.0"), {}, "device.link_speed.limited", "critical", 32.0, 32.0),
+    (("link.unread_hop", "0000:97:01.0"), {}, "device.link_speed.unknown", "warning", 32.0, 32.0),
     (("index", 6), {"cluster_accelerator_link_speed_gts": "64"}, "device.link_speed.below_declared", "critical", 64.0,
      32.0),
     (("index", 6), {"cluster_accelerator_link_speed_gts": "fast"}, "device.link_speed.unknown", "warning", 32.0, 32.0),
