@@ -160,8 +160,8 @@ devices:
     link:
       description:
         - PCIe link; speeds in GT/s, widths in lanes. C(limited_by) is the bridge above the card that holds the link
-          below what the card can do, C(unread_hop) one that did not answer. C(under_load) tells whether the card was working while the link was read; an
-          idle card may lower its speed.
+          below what the card can do, C(unread_hop) one that did not answer. C(under_load) tells whether the card was
+          working while the link was read; an idle card may lower its speed.
       type: dict
       returned: always
     logical:
@@ -247,8 +247,8 @@ devices:
         max_speed_gts: 32.0
         max_width: 16
         limited_by:
-        unread_hop:
         under_load: true
+        unread_hop:
       logical: []
       partition_mode: whole
       health: {state: ok, reasons: [], codes: []}
@@ -311,7 +311,14 @@ unanswered:
       uuid:
       firmware_version:
       slot: {label: SXM7, source: declared, candidates: []}
-      link: {speed_gts: null, width: null, max_speed_gts: 32.0, max_width: 16, limited_by: null, unread_hop: null, under_load: null}
+      link:
+        speed_gts:
+        width:
+        max_speed_gts: 32.0
+        max_width: 16
+        limited_by:
+        under_load:
+        unread_hop:
       numa_node: 1
       last:
 tools:

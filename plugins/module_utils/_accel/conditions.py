@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from . import kernel_log, pci
-from .model import CRITICAL, NOT_SPLITTABLE, THROTTLES, WHOLE, to_float, to_int
+from .model import CRITICAL, NOT_SPLITTABLE, THROTTLES, WHOLE, dict_of, dicts_of, to_float, to_int
 
 PARTITION = "device.partition"
 
@@ -40,14 +40,6 @@ _PART_WORDS = ("kind", "index", "id", "profile", "mode", "uuid", "pci_address")
 _MEMORY_CHECKS = {"device.ecc", "device.memory_repair"}
 # So many cards of one kind that a link which is down on all of them is so by design.
 _BY_DESIGN = 3
-
-
-def _dict(value: object) -> dict:
-    return value if isinstance(value, dict) else {}
-
-
-def _dicts(value: object) -> list[dict]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, (list, tuple)) else []
 
 
 def _limit(host, name: str, default: float) -> tuple[float | None, str]:
@@ -80,7 +72,7 @@ def _explaining(meant: kernel_log.Meaning, failed: dict[str, str]) -> str | None
 
 def _parts(card) -> list[dict]:
     """Return the partitions of a card. Two chips on one function are none: nobody split them."""
-    return [one for one in _dicts(card.device.get("logical")) if one.get("kind") != "chip"]
+    return [one for one in dicts_of(card.device.get("logical")) if one.get("kind") != "chip"]
 
 
 def _is_split(card) -> bool:
@@ -128,7 +120,7 @@ def memory_repair(host, card, blocker: str | None) -> None:
     if blocker:
         host.add(f"{check}.blocked", card, blocked_by=blocker)
         return
-    repair, ecc = _dict(card.device.get("repair")), _dict(card.device.get("ecc"))
+    repair, ecc = dict_of(card.device.get("repair")), dict_of(card.device.get("ecc"))
     state, sram = repair.get("state"), to_int(ecc.get("sram_uncorrected_aggregate"))
     limit, problem = _limit(host, "cluster_limit_sram_uncorrected", 4)
     count = to_int(repair.get("remapped_rows"))
@@ -158,7 +150,7 @@ def ecc(host, card, blocker: str | None) -> None:
     if blocker:
         host.add(f"{check}.blocked", card, blocked_by=blocker)
         return
-    counts = _dict(card.device.get("ecc"))
+    counts = dict_of(card.device.get("ecc"))
     bad, corrected = to_int(counts.get("uncorrected_volatile")), to_int(counts.get("corrected_volatile"))
     limit, problem = _limit(host, "cluster_limit_ecc_corrected_volatile", 1000)
     evidence = [{"command": "memory errors", "excerpt": str(counts)}]
@@ -169,7 +161,7 @@ def ecc(host, card, blocker: str | None) -> None:
         else:
             host.add(f"{check}.uncorrected", card, expected=0, observed=bad, evidence=evidence)
     elif bad is None:
-        if _dict(card.device.get("repair")).get("state") == "not_supported":
+        if dict_of(card.device.get("repair")).get("state") == "not_supported":
             host.add(f"{check}.not_supported", card)
         else:
             host.add(f"{check}.unknown", card, detail=host.say["not_told"], evidence=evidence)
@@ -187,7 +179,7 @@ def health(host, card, blocker: str | None, evidence: list[dict]) -> None:
     if blocker:
         host.add(f"{check}.blocked", card, blocked_by=blocker)
         return
-    told = _dict(card.device.get("health"))
+    told = dict_of(card.device.get("health"))
     state = str(told.get("state"))
     state = state if state in ("ok", "warning", "critical") else "unknown"
     reasons = [str(one) for one in told.get("reasons") or []] if isinstance(told.get("reasons"), list) else []
@@ -204,7 +196,7 @@ def health(host, card, blocker: str | None, evidence: list[dict]) -> None:
 
 def _by_codes(host, card, state: str, reasons: list[str]) -> tuple[str, str | None]:
     """Return the state as the fault codes of the card have it, and the failed check that says all of them already."""
-    overrides = _dict(host.declared.get("cluster_kernel_event_actions"))
+    overrides = dict_of(host.declared.get("cluster_kernel_event_actions"))
     failed = _failed(host, card)
     codes, left, explained = _codes(card), [], []
     for code in codes:
@@ -227,7 +219,7 @@ def _by_codes(host, card, state: str, reasons: list[str]) -> tuple[str, str | No
 
 
 def _codes(card) -> list[str]:
-    codes = _dict(card.device.get("health")).get("codes")
+    codes = dict_of(card.device.get("health")).get("codes")
     return [str(one) for one in codes] if isinstance(codes, list) else []
 
 
@@ -237,7 +229,7 @@ def temperature(host, card, blocker: str | None) -> None:
     if blocker:
         host.add(f"{check}.blocked", card, blocked_by=blocker)
         return
-    readings = _dict(card.device.get("readings"))
+    readings = dict_of(card.device.get("readings"))
     now, limit = to_float(readings.get("temperature_c")), to_float(readings.get("temperature_limit_c"))
     limit = limit if limit is not None and limit > 0 else None  # a threshold that nobody set may be printed as 0
     margin, problem = _limit(host, "cluster_margin_temperature_celsius", 5)
@@ -257,7 +249,7 @@ def throttle(host, card, blocker: str | None) -> None:
     if blocker:
         host.add(f"{check}.blocked", card, blocked_by=blocker)
         return
-    readings = _dict(card.device.get("readings"))
+    readings = dict_of(card.device.get("readings"))
     active, mask = readings.get("throttles"), readings.get("throttle_mask")
     name = "cluster_throttles_allowed"
     allowed = host.declared.get(name, ["idle", "application_clocks", "display", "sync_boost", "power_cap"])
@@ -291,7 +283,7 @@ def ports(host, card, blocker: str | None) -> None:
     if blocker:
         host.add(f"{check}.blocked", card, blocked_by=blocker)
         return
-    own = _dicts(card.device.get("ports"))
+    own = dicts_of(card.device.get("ports"))
     model = str(card.device.get("model") or "")
     alike, most = host.ports_of_model.get(str(card.device.get("model")), ([], 0))
     evidence = [{"command": "links", "excerpt": "; ".join(_port(one) for one in own) or "none"}]
@@ -346,7 +338,7 @@ def ports_of_model(cards) -> dict[str, tuple[list[list[dict]], int]]:
     groups: dict[str, list[list[dict]]] = {}
     for card in cards:
         if card.state == "ok":
-            groups.setdefault(str(card.device.get("model")), []).append(_dicts(card.device.get("ports")))
+            groups.setdefault(str(card.device.get("model")), []).append(dicts_of(card.device.get("ports")))
     return {model: (group, max(map(len, group))) for model, group in groups.items()}
 
 
@@ -376,7 +368,7 @@ def processes(host, card, blocker: str | None) -> None:
         return
     held = [
         one
-        for one in _dicts(card.device.get("processes"))
+        for one in dicts_of(card.device.get("processes"))
         if str(one.get("name") or "").rpartition("/")[2][:15] not in [name[:15] for name in DAEMONS]
     ]
     if held:
@@ -397,7 +389,7 @@ def processes(host, card, blocker: str | None) -> None:
 def kernel_log_of_host(host) -> bool:
     """Judge whether the log could be read, and what it says of no card here; tell whether cards can be judged by it."""
     check = "device.kernel_log"
-    log = _dict(host.observation.get("kernel_log"))
+    log = dict_of(host.observation.get("kernel_log"))
     problem = kernel_log.override_problem(host.declared.get("cluster_kernel_event_actions"))
     if log.get("state") == "shared":
         host.add(f"{check}.shared_kernel")
@@ -441,7 +433,7 @@ def kernel_evidence(host, card) -> list[dict]:
 
 def _judge_events(host, card, events: list[dict], failed: dict[str, str]) -> None:
     check = "device.kernel_log"
-    overrides = _dict(host.declared.get("cluster_kernel_event_actions"))
+    overrides = dict_of(host.declared.get("cluster_kernel_event_actions"))
     judged = []
     for event in events:
         meant = kernel_log.meaning(event, overrides)
@@ -471,7 +463,7 @@ def _judge_events(host, card, events: list[dict], failed: dict[str, str]) -> Non
 
 
 def _events(host) -> list[dict]:
-    return _dicts(host.observation.get("kernel_events"))
+    return dicts_of(host.observation.get("kernel_events"))
 
 
 def _place(address: object) -> str | None:
@@ -501,5 +493,5 @@ def _lines(host, events: list[dict]) -> list[dict]:
         count, cause = to_int(event.get("count")) or 1, event.get("cause")
         line += f" [x{count}]" if count > 1 else ""
         shown.append(line + (f" [follows from {cause}]" if cause else ""))
-    source = str(_dict(host.observation.get("kernel_log")).get("source") or "")
+    source = str(dict_of(host.observation.get("kernel_log")).get("source") or "")
     return [{"command": source, "excerpt": "\n".join(shown)[:2000]}]

@@ -34,6 +34,8 @@ from .model import (
     WARNING,
     Finding,
     as_dict,
+    dict_of,
+    dicts_of,
     to_float,
     to_int,
 )
@@ -264,14 +266,6 @@ def name_card(language: str, address: object, slot: object = None, serial: objec
     return say["card"].format(address, say["comma"].join(about)) if about else str(address)
 
 
-def _dicts(value: object) -> list[dict]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, (list, tuple)) else []
-
-
-def _dict(value: object) -> dict:
-    return value if isinstance(value, dict) else {}
-
-
 def _errors_of(observation: dict) -> list[str]:
     errors = observation.get("errors")
     return [str(error) for error in errors] if isinstance(errors, list) else []
@@ -328,11 +322,11 @@ class _Card:
 
 def cards_of(observation: object, language: str = "en") -> list[_Card]:
     """Return every card of an observation by slot, then address: those that answered and those that did not."""
-    observation = _dict(observation)
-    unanswered = _dicts(observation.get("unanswered"))
+    observation = dict_of(observation)
+    unanswered = dicts_of(observation.get("unanswered"))
     missed = {str(entry["pci_address"]): entry for entry in unanswered if entry.get("pci_address")}
     cards = []
-    for device in _dicts(observation.get("devices")):
+    for device in dicts_of(observation.get("devices")):
         entry = missed.pop(str(device.get("pci_address")), {})
         state = _silence(entry) if entry else "ok"
         # What only the bus shows was never told by the vendor's tool.
@@ -360,7 +354,7 @@ def cards_of(observation: object, language: str = "en") -> list[_Card]:
 def identities(observation: object) -> set[str]:
     """Return UUIDs and serials of the cards that answer on a host."""
     answered = {card.address for card in cards_of(observation) if card.state == "ok"}
-    devices = _dicts(_dict(observation).get("devices"))
+    devices = dicts_of(dict_of(observation).get("devices"))
     told = [one.get(key) for one in devices if one.get("pci_address") in answered for key in ("uuid", "serial")]
     return {str(name) for name in told if name}
 
@@ -400,11 +394,11 @@ def placed(observation: object, baseline: dict | None, everywhere: Collection[st
     ``everywhere`` are the identities that answer on any host. A card that answers, here or there, is not the one that
     is silent: a wrong serial would have the wrong card pulled, so none is told then.
     """
-    observation = dict(_dict(observation))
+    observation = dict(dict_of(observation))
     known = {*identities(observation), *everywhere}
     observation["unanswered"] = [
         {**entry, "serial": None, "uuid": None, "last": None} if _identity(entry) in known else entry
-        for entry in _dicts(observation.get("unanswered"))
+        for entry in dicts_of(observation.get("unanswered"))
     ]
     if not baseline or slots.problems(baseline):
         return observation
@@ -417,21 +411,21 @@ def placed(observation: object, baseline: dict | None, everywhere: Collection[st
     silent = {card.address for card in cards_of(observation) if card.state != "ok"}
     unmoved = {
         device.get("pci_address")
-        for device in _dicts(observation.get("devices"))
+        for device in dicts_of(observation.get("devices"))
         if device.get("pci_address") not in silent and _only_renamed(device, accepted.get(device.get("pci_address")))
     }
     taken = {card.label for card in cards_of(observation) if card.state == "ok" and card.address not in unmoved}
     for key in ("devices", "unanswered"):
         entries = []
-        for entry in _dicts(observation.get(key)):
+        for entry in dicts_of(observation.get(key)):
             address = entry.get("pci_address")
             label, card = accepted.get(address, (None, {}))
             if (address in silent or address in unmoved) and label and label not in taken:
-                old = _dict(entry.get("slot"))
+                old = dict_of(entry.get("slot"))
                 entry = dict(entry)
                 if old.get("label") != label:
                     others = [{"label": old["label"], "source": old.get("source")}] if old.get("label") else []
-                    others += _dicts(old.get("candidates"))
+                    others += dicts_of(old.get("candidates"))
                     entry["slot"] = {"label": label, "source": "baseline", "candidates": others}
                 if key == "unanswered" and _identity(card) not in known:
                     told = {name: entry.get(name) or card.get(name) for name in ("serial", "uuid", "model")}
@@ -445,7 +439,7 @@ def _only_renamed(device: dict, accepted: tuple[str, dict] | None) -> bool:
     """Tell whether this is the card that was accepted at its address, named by a lesser source than then."""
     label, card = accepted or ("", {})
     same = [card.get(key) == device.get(key) for key in ("uuid", "serial") if card.get(key) and device.get(key)]
-    slot = _dict(device.get("slot"))
+    slot = dict_of(device.get("slot"))
     return (
         bool(same)
         and all(same)
@@ -465,7 +459,7 @@ def _card(device: dict, entry: dict, state: str, language: str) -> _Card:
     address = device.get("pci_address") or entry.get("pci_address")
     label = place_of(device) or place_of(entry)
     serial, uuid = device.get("serial") or entry.get("serial"), device.get("uuid") or entry.get("uuid")
-    link = {**_dict(entry.get("link")), **{k: v for k, v in _dict(device.get("link")).items() if v is not None}}
+    link = {**dict_of(entry.get("link")), **{k: v for k, v in dict_of(device.get("link")).items() if v is not None}}
     return _Card(
         address=address,
         label=str(label) if label else None,
@@ -492,7 +486,7 @@ def declared_vendor(declared: dict) -> tuple[str, bool]:
 
 def _vendors(declared: dict) -> list[str]:
     """Return the names of all vendors: the collection's, and those that the site declares itself."""
-    return [*registry.VENDORS, *_dict(declared.get("cluster_vendors"))]
+    return [*registry.VENDORS, *dict_of(declared.get("cluster_vendors"))]
 
 
 @dataclass
@@ -541,7 +535,7 @@ def state_of(observation: object, declared: dict) -> HostState:
     Tools and drivers of another vendor than the declared one count only where all cards are that vendor's: what is
     there is judged, and ``device.model`` tells that it is not what was declared.
     """
-    observation = _dict(observation)
+    observation = dict_of(observation)
     vendor, _usable = declared_vendor(declared)
     cards = cards_of(observation)
     strangers = [card for card in cards if vendor and card.vendor not in ("", vendor)]
@@ -550,15 +544,15 @@ def state_of(observation: object, declared: dict) -> HostState:
     def of_vendor(things: list[dict]) -> list[dict]:
         return things if strange or not vendor else [one for one in things if _vendor_word(one) in ("", vendor)]
 
-    tools = of_vendor(_dicts(observation.get("tools")))
-    drivers = of_vendor(_dicts(observation.get("drivers")))
+    tools = of_vendor(dicts_of(observation.get("tools")))
+    drivers = of_vendor(dicts_of(observation.get("drivers")))
     count = _whole(observation.get("count"))
     if count is None and strangers and any(tool.get("state") == TOOL_OK for tool in tools):
         # That the tool of another vendor told no number takes nothing from the one that did.
         count = sum(card.state == "ok" for card in cards)
     return HostState(
         driver=_driver_cause(tools, drivers, count),
-        query=_query_cause(tools, of_vendor(_dicts(observation.get("unanswered"))), count),
+        query=_query_cause(tools, of_vendor(dicts_of(observation.get("unanswered"))), count),
         count=count,
         bus_count=_whole(observation.get("bus_count")),
         tools=tools,
@@ -621,10 +615,10 @@ class _HostJudge:
         self, host: str, observation: object, declared: dict, link_readings: object, now: str | None, language: str
     ) -> None:
         self.host = host
-        self.observation = _dict(observation)
-        self.declared = _dict(declared)
-        readings = _dict(link_readings)
-        self.readings = _dict(readings["links"]) if isinstance(readings.get("links"), dict) else readings
+        self.observation = dict_of(observation)
+        self.declared = dict_of(declared)
+        readings = dict_of(link_readings)
+        self.readings = dict_of(readings["links"]) if isinstance(readings.get("links"), dict) else readings
         self.now = parse_time(now) or datetime.now(timezone.utc)
         self.at = _stamp(self.now)
         self.language = language
@@ -956,7 +950,7 @@ class _HostJudge:
 
     def _reading(self, card: _Card) -> dict | None:
         """Return the reading under load of this very card, when it is young enough to count."""
-        reading = _dict(self.readings.get(card.address))
+        reading = dict_of(self.readings.get(card.address))
         hours = _finite(self.declared.get("cluster_link_reading_max_age_hours", 168))
         taken, speed = parse_time(reading.get("at")), _finite(reading.get("speed_gts"))
         if taken is None or speed is None or hours is None:
@@ -1004,12 +998,12 @@ def judge_slots(
     looked_at = {host: placed(observation, usable.get(host), everywhere) for host, observation in observations.items()}
     for host in sorted(looked_at, key=natural):
         observation = looked_at[host]
-        about = _dict(declared.get(host))
+        about = dict_of(declared.get(host))
         if not cards_of(observation) and has_no_accelerators(about) and not usable.get(host):
             continue
         common: dict = {"now": moment, "language": language}
         if host in errors or (baselines.get(host) and not usable.get(host)):
-            detail = errors.get(host) or "; ".join(text for dummy, text in slots.problems(_dict(baselines[host])))
+            detail = errors.get(host) or "; ".join(text for dummy, text in slots.problems(dict_of(baselines[host])))
             common.update(evidence=[{"command": "", "excerpt": excerpt(detail)}], detail=detail)
             found.append(finding("device.slot.unknown", host, **common))
             continue
@@ -1043,7 +1037,7 @@ def judge_slots(
         accepted = usable.get(host)
         if accepted and seen:
             judge = _SlotJudge(host, accepted, seen, differences[host], moment, language)
-            state = state_of(looked_at[host], _dict(declared.get(host)))
+            state = state_of(looked_at[host], dict_of(declared.get(host)))
             cards = cards_of(looked_at[host], language)
             if state.bus_count is None:
                 cards += _unseen(differences[host])
@@ -1238,7 +1232,7 @@ def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, lan
     types: dict[str, Counter] = {}
     seen: dict[str, tuple[str, list[str]]] = {}
     for host, about in hosts.items():
-        declared = _dict(about.get("declared"))
+        declared = dict_of(about.get("declared"))
         if about.get("observation") is None:
             continue
         if has_no_accelerators(declared) and not about.get("error"):
@@ -1253,7 +1247,7 @@ def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, lan
     for host in sorted(seen, key=natural):
         kind, versions = seen[host]
         about = hosts[host]
-        declared = _dict(about.get("declared"))
+        declared = dict_of(about.get("declared"))
         wanted = str(declared.get("cluster_driver_version") or "").strip()
         count = types.get(kind, Counter())
         ranked = sorted(count.items(), key=lambda item: (-item[1], natural(item[0])))

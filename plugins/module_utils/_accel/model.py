@@ -54,10 +54,10 @@ class Link:
     max_width: int | None = None
     # Address of the bridge above the device that holds the link below what the device can do.
     limited_by: str | None = None
-    # Address of the nearest bridge above the device whose files did not answer: what it leaves is not known.
-    unread_hop: str | None = None
     # True when the device was working while the link was read, False when idle, None when not told.
     under_load: bool | None = None
+    # Address of the nearest bridge above the device whose files did not answer: what it leaves is not known.
+    unread_hop: str | None = None
 
 
 @dataclass
@@ -274,6 +274,16 @@ def _plain(value: object) -> object:
     if isinstance(value, dict):
         return {key: _plain(one) for key, one in value.items()}
     return as_dict(value) if hasattr(value, "__dataclass_fields__") else value
+
+
+def dict_of(value: object) -> dict:
+    """Return a value that should be a dictionary, an empty one for any other."""
+    return value if isinstance(value, dict) else {}
+
+
+def dicts_of(value: object) -> list[dict]:
+    """Return the dictionaries of a value that should be a list of them."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, (list, tuple)) else []
 
 
 def to_int(value: object) -> int | None:

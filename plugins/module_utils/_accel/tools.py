@@ -106,6 +106,13 @@ def beside(result: Result, around: str = "") -> str:
     return text.excerpt(around, result.stderr) or (f"exit code {result.rc} and no text" if result.rc else "")
 
 
+def tell_beside(answer: Answer, result: Result, card: str = "") -> None:
+    """Add what a command said beside an answer that could be used: words, or nothing but an exit code."""
+    said = beside(result)
+    if said:
+        add_error(answer, result, said, card)
+
+
 def add_error(answer: Answer, result: Result, words: str = "", card: str = "") -> None:
     """Add an error: the card where one was asked for, the command, and what it said or that it did not come back."""
     said = "no answer in time" if result.hung else words or f"exit code {result.rc} and no text"
@@ -259,6 +266,7 @@ def ask_each(
         except Unreadable as exc:
             add_error(answer, result, text.excerpt(result.stderr, limit=300) or str(exc))
             continue
+        tell_beside(answer, result)
         tool.version = tool.version or reply.tool_version
         for device in reply.devices:
             if isinstance(key, int):

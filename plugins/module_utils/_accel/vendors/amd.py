@@ -42,7 +42,7 @@ from ..model import (
     Tool,
 )
 from ..parallel import command_of, run_all
-from ..tools import add_driver, add_error, address_of, drm_nodes, reason_of, settle, split_json
+from ..tools import add_driver, add_error, address_of, drm_nodes, reason_of, settle, split_json, tell_beside
 from . import amd_xgmi
 from .base import COMMAND, FILE, PACKAGE, PACKAGE_VERSION, Answer, Unreadable, Vendor, VersionSource
 
@@ -615,6 +615,8 @@ def _ask_amd_smi(runner, known: list[str], timeout_seconds: float, answer: Answe
         _judge_failure(runner, answer, tool, static)
         if tool.reason:
             return  # the driver says so for every card
+    elif not static.hung:
+        tell_beside(answer, static)
     addressed = all(_reported(entry) for entry in entries.values())
     if not static.hung and not (reading.whole and addressed):
         # ``list`` would hang where ``static`` did.
@@ -635,6 +637,8 @@ def _ask_amd_smi(runner, known: list[str], timeout_seconds: float, answer: Answe
         answer.errors.append(f"{command_of(metric)} failed, each card was asked on its own: {_said(metric)}")
         heads = {card: head for card, head in _heads(entries, known).items() if card not in hung}
         _ask_each(runner, path, "metric", heads, metrics, timeout_seconds, answer, hung)
+    elif not metric.hung:
+        tell_beside(answer, metric)
     for found in devices(entries, metrics, known, f"amd-smi {tool.version or ''}".strip()):
         if (found.pci_address or f"gpu {found.index}") not in hung:
             answer.devices.append(found)
@@ -682,6 +686,7 @@ def _ask_each(
         elif index is None or index not in told_of:
             add_error(answer, result, _said(result), card)
         else:
+            tell_beside(answer, result, card)
             named = {"bdf": card} if isinstance(head, str) else {}
             into[index] = {**named, **into.get(index, {}), **told_of[index]}
 
@@ -702,6 +707,7 @@ def _ask_rocm_smi(runner, known: list[str], timeout_seconds: float, answer: Answ
         entry["ecc"] = _error_counts(runner, _card_of(entry, index, known))
     answer.devices = devices(reading.entries, reading.entries, known, f"rocm-smi {tool.version or ''}".strip())
     answer.count = len(answer.devices)
+    # Its exit code says that one of all that was asked for is not supported, which most cards have.
     tool.excerpt = text.excerpt(reading.around)
 
 

@@ -47,7 +47,7 @@ from ..model import (
 )
 from ..parallel import command_of, run_all
 from ..runner import Result
-from ..tools import BADNESS, add_error, address_of, reason_of, settle
+from ..tools import BADNESS, add_error, address_of, reason_of, settle, tell_beside
 from . import ascend_links
 from .base import FILE, Answer, Vendor, VersionSource
 
@@ -630,6 +630,8 @@ class _Query:
             if tool.reason:
                 return  # the driver says so for every NPU
             table = Table(TOOL_OK, tool_version=table.tool_version, driver_version=table.driver_version)
+        else:
+            tell_beside(self.answer, info)
         if info.hung:
             self._ask_boards(table, [], self._node_numbers(), guessed=True)
         else:

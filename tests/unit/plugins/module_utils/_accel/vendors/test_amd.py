@@ -326,6 +326,16 @@ def test_healthy_host_up_to_6():
     assert set(runner.timeouts) == {10}
 
 
+def test_what_stands_beside_a_whole_answer_is_told():
+    (rc, static, _none), metric = mi300x()[STATIC], mi300x()[METRIC][1]
+    answer, _unused = ask(mi300x(static=(3, static, ""), metric=(rc, metric, "W: sensor 4 is slow\n")))
+    assert answer.count == 2
+    assert answer.errors == [
+        "amd-smi static --json: exit code 3 and no text",
+        "amd-smi metric --json: W: sensor 4 is slow",
+    ]
+
+
 def test_healthy_host_of_7_whose_static_has_no_addresses():
     answers = {
         STATIC: (0, own("amd-smi_static_gpu-data_2xMI350X.json"), ""),

@@ -415,6 +415,11 @@ def test_healthy_host():
     assert set(runner.timeouts) == {10}
 
 
+def test_what_stands_beside_a_whole_table_is_told():
+    answer, _runner = ask(answers(info=(5, own("info_24.1_8x910B3.txt"), "")))
+    assert (answer.count, answer.errors) == (8, ["npu-smi info: exit code 5 and no text"])
+
+
 def test_no_tool():
     answer = Ascend().query(RecordedRunner(), functions("c1"), 10)
     assert [(tool.name, tool.state) for tool in answer.tools] == [("npu-smi", "absent")]

@@ -9,10 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import registry
+from ansible_collections.accel.cluster.plugins.module_utils._accel import model, registry
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import Device
 from ansible_collections.accel.cluster.plugins.module_utils._accel.pci import Function
-from ansible_collections.accel.cluster.plugins.module_utils._accel.tools import Unreadable, json_documents
+from ansible_collections.accel.cluster.plugins.module_utils._accel.tools import (
+    Reply,
+    Unreadable,
+    ask_each,
+    json_documents,
+)
+from ansible_collections.accel.cluster.plugins.module_utils._accel.vendors.base import Answer
 from doubles import HANG, RecordedRunner
 
 OWN = Path(__file__).resolve().parents[5] / "recordings"
@@ -133,6 +139,22 @@ def test_no_permission_is_said_once(tool):
     assert (refused.state, refused.reason, refused.rc) == ("failed", "no_permission", 1)
     assert "Permission denied" in refused.excerpt
     assert (answer.count, answer.devices, len(runner.calls)) == (None, [], 1)
+
+
+def test_what_stands_beside_the_answer_of_one_card_is_told():
+    runner = RecordedRunner({("smi", "-i", "0"): (0, "0", ""), ("smi", "-i", "1"): (7, "1", "")})
+    answer = Answer()
+    ask_each(
+        runner,
+        ["smi"],
+        {number: ("-i", str(number)) for number in (0, 1)},
+        lambda said: Reply([Device(index=int(said))]),
+        [],
+        model.Tool("smi"),
+        answer,
+        10,
+    )
+    assert (answer.count, answer.errors) == (2, ["smi -i 1: exit code 7 and no text"])
 
 
 GARBAGE = {
