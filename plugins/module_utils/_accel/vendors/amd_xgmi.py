@@ -14,13 +14,13 @@ Sources: the change log and the command line of ROCm/amdsmi, recorded output of 
 
 from __future__ import annotations
 
-import json
 import re
 
 from .. import pci, text
 from ..model import Device
 from ..parallel import command_of, run_all
-from ..tools import address_of
+from ..tools import address_of, split_json
+from .base import Unreadable
 
 _STATES = {"U": "up", "D": "down", "X": "disabled"}
 _SELF = "SELF"
@@ -46,7 +46,10 @@ def parse_xgmi(output: str) -> dict[str, list[dict]]:
 
 def _facts(output: str):
     """Yield (address, "speed" | "peers" | "states" | "matrix", value) in the order of the answer."""
-    documents = _documents(output)
+    try:
+        documents, _around = split_json(output)
+    except Unreadable:
+        return
     for document in documents:
         yield from _of_json(document)
     if not documents:
@@ -117,21 +120,6 @@ def _ports(told: dict, address: str, order: list[str]) -> list[dict]:
         return [port(number, _STATES.get(word, "unknown"), None) for number, word in enumerate(states)]
     peers = told.get("peers", [])
     return [port(number, "unknown", peer) for number, peer in enumerate(peers) if peer and peer != address]
-
-
-def _documents(output: str) -> list:
-    decoder, position = json.JSONDecoder(), 0
-    documents: list = []
-    output = text.whole_characters(output)
-    for start in re.finditer(r"^[\[{]", output, re.MULTILINE):
-        if start.start() < position:
-            continue
-        try:
-            document, position = decoder.raw_decode(output, start.start())
-        except (ValueError, RecursionError):
-            return documents
-        documents.append(document)
-    return documents
 
 
 def ask(runner, devices: list[Device], timeout_seconds: float, well: bool) -> list[str]:
