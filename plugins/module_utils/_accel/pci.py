@@ -66,7 +66,7 @@ def normalise(address: str) -> str | None:
     if _CANONICAL.fullmatch(low):
         if low[4] == ":":
             return low
-        if low[8:9] == ":" and low.startswith("0000"):
+        if low.find(":") == 8 and low.startswith("0000"):
             return low[4:]
     parts = _split(address)
     if parts is None:

@@ -46,6 +46,14 @@ def test_every_spelling_of_case_04(cases):
             assert pci.normalise_device(text) == (expected and expected.rsplit(".", 1)[0]), ident
 
 
+@pytest.mark.parametrize("zeros", range(4, 9))
+def test_a_domain_may_have_any_number_of_zeros_before_it(zeros):
+    """Found by fuzzing: five of them lost all but one."""
+    assert pci.normalise(f"{'0' * zeros}:1B:00.0") == "0000:1b:00.0"
+    assert pci.normalise(f"{'1'.rjust(zeros, '0')}:1B:00.0") == "0001:1b:00.0"
+    assert pci.normalise(f"{'1'.ljust(zeros, '0')}:1b:00.0") == f"{'1'.ljust(zeros, '0')}:1b:00.0"
+
+
 @pytest.mark.parametrize(
     "text",
     [
