@@ -165,6 +165,9 @@ def ecc(host, card, blocker: str | None) -> None:
             host.add(f"{check}.not_supported", card)
         else:
             host.add(f"{check}.unknown", card, detail=host.say["not_told"], evidence=evidence)
+    elif counts.get("unread"):
+        detail = host.say["uncounted"].format(", ".join(str(one) for one in counts["unread"]))
+        host.add(f"{check}.unknown", card, detail=detail, evidence=evidence)
     elif limit is None:
         host.add(f"{check}.unknown", card, observed=corrected, detail=problem, evidence=evidence)
     elif corrected is not None and corrected > limit:

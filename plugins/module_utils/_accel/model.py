@@ -99,7 +99,8 @@ class Ecc:
     """Memory errors as counted by the device, None where it does not count them.
 
     ``volatile`` since the driver was loaded, ``aggregate`` over the life of the device. ``sram`` are errors in
-    caches and registers, where no row can be remapped.
+    caches and registers, where no row can be remapped. ``unread`` names counters that the device has and that could not
+    be read: what else was counted proves nothing then.
     """
 
     corrected_volatile: int | None = None
@@ -107,6 +108,7 @@ class Ecc:
     corrected_aggregate: int | None = None
     uncorrected_aggregate: int | None = None
     sram_uncorrected_aggregate: int | None = None
+    unread: list[str] = field(default_factory=list)
 
 
 @dataclass

@@ -47,7 +47,9 @@ _LARGEST = re.compile(
     r"(?:65535(?:\.0+)?\s*(?:\u00b0?c|m?w|%|mhz|rpm)|(?:4294967295|18446744073709551615)(?:\.0+)?\s*[a-z/%]+)"
 )
 # One search instead of one a word: every field of every answer comes by here.
-_UNREADABLE = re.compile("unknown error|err!|gpu is lost|requires reset|reset required|insufficient permissions")
+SICK_WORDS = "unknown error|err!|gpu is lost|requires? reset|reset required"
+# Healthy cards say this too, of values that the driver gives to nobody.
+_UNREADABLE = re.compile(f"{SICK_WORDS}|insufficient permissions")
 _PLACEHOLDER = {"unknown", "redacted", "not specified", "default string", "to be filled by o.e.m.", "xxx"}
 
 _ANSI = r"\x1b\[[0-9;?]*[A-Za-z]"
@@ -132,6 +134,18 @@ def integer(value: object) -> int | None:
     """Return the first number of a field as int, None when there is none."""
     found = number(value)
     return None if found is None else int(found)
+
+
+def count(value: object) -> int | None:
+    """Return a counter: a field of digits, but not the largest that 32 or 64 bits hold, which stands for none."""
+    found = whole_number(value)
+    return None if found in (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF) else found
+
+
+def uncounted(value: object) -> bool:
+    """Tell whether a counter stands there and holds no number; one that the product does not have is none to read."""
+    word = "" if value is None else str(value).strip()
+    return count(word) is None and (bool(_DIGITS.fullmatch(word)) or state_of(word) != UNSUPPORTED)
 
 
 def whole_number(value: object) -> int | None:

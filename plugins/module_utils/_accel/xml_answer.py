@@ -103,6 +103,11 @@ class _Builder:
         self.here.texts[path] = word
         return True
 
+    def aside(self, word: str | None) -> None:
+        """Keep a text that stands after an element: it is no value, and may say something."""
+        if word and word.strip():
+            self.here.again.append((self.above[:-1], word.strip()))
+
     def blank(self, _name: str, _word: str) -> bool:
         return True
 
@@ -159,14 +164,16 @@ def of_tree(root: Element, side_by_side: Container[str]) -> Fields:
             open_elements.pop()
             if open_elements:
                 builder.end(element.tag, "")
+                builder.aside(element.tail)
         elif len(child) or child.tag in side_by_side:
             builder.begin(child.tag, child.get("id") or "")
             word = (child.text or "").strip()
             if word and not builder.say("", word):
-                builder.here.again.append((child.tag, word))
+                builder.aside(word)
             open_elements.append((child, iter(child)))
         else:
             builder.leaf(child.tag, (child.text or "").strip())
+            builder.aside(child.tail)
     return builder.here
 
 

@@ -14,6 +14,7 @@ exit code decides nothing: the same message has been seen with different codes.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 from .. import pci, text
@@ -85,11 +86,11 @@ _LIBRARY = r"NVML library version:\s*([\d.]+)"
 _KERNEL_MODULE = r"Kernel Module\b.*?\s(\d+\.[\d.]+)\s"
 _LIST_GPU = r"^GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>[^)]+)\)"
 _LIST_MIG = r"^\s+MIG (?P<profile>\S+)\s+Device\s+(?P<index>\d{1,9}): \(UUID: (?P<uuid>[^)]+)\)"
-_SICK = re.compile(r"unknown error|gpu is lost|requires? reset|err!", re.IGNORECASE)
+_SICK = re.compile(text.SICK_WORDS, re.IGNORECASE)
 # Elements of which a host, a card or a list has several.
 _SIDE_BY_SIDE = ("gpu", "mig_device", "process_info")
-# Names of programs may say anything, and lists of clocks are long.
-_SAY_ANYTHING = ("processes", "accounted_processes", "supported_clocks")
+# Names of programs may say anything.
+_SAY_ANYTHING = ("processes/", "accounted_processes/")
 _MINOR = r"(?m)^Device Minor:\s*(\d+)"
 
 # Boards that sit in numbered sockets. On every other board NVML gives a module number too (all ten PCIe
@@ -152,9 +153,11 @@ def parse_query(output: str) -> Query:
     corrupted = {address_of(found["address"]) for found in re.finditer(_INFOROM, notes)}
     # Looking at every field is for hosts where one of them says something.
     any_sick = any(map(_SICK.search, root.words()))
-    for index, gpu in enumerate(root.at("gpu")):
-        sick = _sick_fields(gpu) if any_sick else {}
-        device = _device(gpu, index, query.driver_version, sick)
+    gpus = root.at("gpu")
+    all_sick = [_sick_fields(gpu) if any_sick else {} for gpu in gpus]
+    devices = [_device(gpu, index, query.driver_version, all_sick[index]) for index, gpu in enumerate(gpus)]
+    _note_untold([_counters(gpu) for gpu in gpus], devices)
+    for device, sick in zip(devices, all_sick):
         if any("is lost" in word.lower() for word in sick):
             if device.pci_address:
                 query.lost[device.pci_address] = device
@@ -171,7 +174,7 @@ def _sick_fields(gpu: Fields) -> dict[str, list[str]]:
     """Return the fields that are supported but can't be read now, by what stands there instead of a value."""
     sick: dict[str, list[str]] = {}
     for path, word in gpu.everything():
-        if word and path.partition("/")[0] not in _SAY_ANYTHING and _SICK.search(word):
+        if word and not path.startswith(_SAY_ANYTHING) and _SICK.search(word):
             sick.setdefault(word.strip(), []).append(path.rpartition("/")[2])
     return sick
 
@@ -182,7 +185,8 @@ def _device(gpu: Fields, index: int, driver_version: str | None, sick: dict[str,
 
     minor = told("minor_number")
     ids = told("pci/pci_device_id") or ""
-    repair = _repair(gpu)
+    counters = _counters(gpu)
+    ecc, repair = _ecc(counters), _repair(gpu, counters)
     return Device(
         index=index,
         vendor="nvidia",
@@ -199,8 +203,8 @@ def _device(gpu: Fields, index: int, driver_version: str | None, sick: dict[str,
         link=_link(gpu),
         logical=_mig_devices(gpu),
         partition_mode=_mig_mode(gpu, driver_version),
-        health=_health(gpu, sick, repair),
-        ecc=_ecc(gpu),
+        health=_health(gpu, sick, ecc, repair),
+        ecc=ecc,
         repair=repair,
         readings=_readings(gpu),
         processes=_processes(gpu),
@@ -308,7 +312,7 @@ _HEALTH_WORDS = (
 _ASKS_FOR_RESET = ("gpu_reset_status/reset_required", "gpu_recovery_action")
 
 
-def _health(gpu: Fields, sick: dict[str, list[str]], repair: Repair) -> Health:
+def _health(gpu: Fields, sick: dict[str, list[str]], ecc: Ecc, repair: Repair) -> Health:
     """Return the health that the answer proves: ``ok`` needs a field that says so.
 
     Fields that are not supported prove nothing; a field that is supported but can't be read (``ERR!``,
@@ -317,13 +321,13 @@ def _health(gpu: Fields, sick: dict[str, list[str]], repair: Repair) -> Health:
     """
     found = sick_reasons(sick)
     repair_waits = repair.state in ("reset", "replace")
-    proofs = int(_sum(gpu, _UNCORRECTED_VOLATILE) is not None)
+    proofs = int(ecc.uncorrected_volatile is not None)
     for path, well, severity in _HEALTH_WORDS:
         word = (gpu.findtext(path) or "").strip()
-        if word.lower() in well or (severity is None and text.state_of(word) == text.VALUE):
+        if word.lower() in well or (severity is None and word.lower() in ("yes", "active")):
             proofs += 1
-        elif text.state_of(word) == text.VALUE and not (repair_waits and path in _ASKS_FOR_RESET):
-            found.append((severity or "warning", f"{path}: {word}"))
+        elif severity and text.state_of(word) == text.VALUE and not (repair_waits and path in _ASKS_FOR_RESET):
+            found.append((severity, f"{path}: {word}"))
     return worst(found, proofs)
 
 
@@ -342,22 +346,55 @@ _UNCORRECTED_VOLATILE = _counts_of("volatile", _UNCORRECTED)
 _CORRECTED_AGGREGATE = _counts_of("aggregate", _CORRECTED)
 _UNCORRECTED_AGGREGATE = _counts_of("aggregate", _UNCORRECTED)
 _SRAM_UNCORRECTED_AGGREGATE = _counts_of("aggregate", _SRAM_UNCORRECTED)
+_REMAPPED_ROWS = ("remapped_rows/remapped_row_corr", "remapped_rows/remapped_row_unc")
+_RETIRED_PAGES = (
+    "retired_pages/multiple_single_bit_retirement/retired_count",
+    "retired_pages/double_bit_retirement/retired_count",
+)
+_COUNTERS = (
+    *_CORRECTED_VOLATILE,
+    *_UNCORRECTED_VOLATILE,
+    *_CORRECTED_AGGREGATE,
+    *_UNCORRECTED_AGGREGATE,
+    *_REMAPPED_ROWS,
+    *_RETIRED_PAGES,
+)
 
 
-def _sum(gpu: Fields, paths: tuple[str, ...]) -> int | None:
+def _counters(gpu: Fields) -> dict[str, int | None]:
+    """Return the counters that the product has, by path; None is one that can't be read."""
+    found: dict[str, int | None] = {}
+    for path in _COUNTERS:
+        word = gpu.findtext(path)
+        if word and (text.whole_number(word) is not None or text.uncounted(word)):
+            found[path] = text.count(word)
+    return found
+
+
+def _sum(counters: dict[str, int | None], paths: tuple[str, ...]) -> int | None:
     """Return the sum of the counters that the product has, None when it has none, or one that can't be read."""
-    words = [word for word in map(gpu.texts.get, paths) if word and text.state_of(word) != text.UNSUPPORTED]
-    counts = [count for count in map(text.whole_number, words) if count is not None]
-    return sum(counts) if counts and len(counts) == len(words) else None
+    counts = [counters[path] for path in paths if path in counters]
+    return sum(count or 0 for count in counts) if counts and None not in counts else None
 
 
-def _ecc(gpu: Fields) -> Ecc:
+def _note_untold(counters: list[dict[str, int | None]], devices: list[Device]) -> None:
+    """Note the counters that others of a card's model tell and it does not; one whose ECC is off tells none at all."""
+    told: dict[str | None, set[str]] = {}
+    for device, own in zip(devices, counters):
+        told.setdefault(device.model, set()).update(own)
+    for device, own in zip(devices, counters):
+        if own:
+            device.ecc.unread += sorted(told[device.model] - set(own))
+
+
+def _ecc(counters: dict[str, int | None]) -> Ecc:
     return Ecc(
-        corrected_volatile=_sum(gpu, _CORRECTED_VOLATILE),
-        uncorrected_volatile=_sum(gpu, _UNCORRECTED_VOLATILE),
-        corrected_aggregate=_sum(gpu, _CORRECTED_AGGREGATE),
-        uncorrected_aggregate=_sum(gpu, _UNCORRECTED_AGGREGATE),
-        sram_uncorrected_aggregate=_sum(gpu, _SRAM_UNCORRECTED_AGGREGATE),
+        corrected_volatile=_sum(counters, _CORRECTED_VOLATILE),
+        uncorrected_volatile=_sum(counters, _UNCORRECTED_VOLATILE),
+        corrected_aggregate=_sum(counters, _CORRECTED_AGGREGATE),
+        uncorrected_aggregate=_sum(counters, _UNCORRECTED_AGGREGATE),
+        sram_uncorrected_aggregate=_sum(counters, _SRAM_UNCORRECTED_AGGREGATE),
+        unread=[path for path, count in counters.items() if count is None],
     )
 
 
@@ -372,27 +409,27 @@ _REPAIR_WAITS = (
 _REPAIR_PARTS = ("remapped_rows", "retired_pages")
 
 
-def _repair(gpu: Fields) -> Repair:
+def _repair(gpu: Fields, counters: dict[str, int | None]) -> Repair:
     """Return the state of the memory repair: retired pages up to Volta, remapped rows since Ampere.
 
-    A card that prints N/A for all of it has none; one whose answer has no such part told nothing. Rows that were
-    remapped earlier are history (NVIDIA, "GPU Memory Error Management").
+    A card that prints N/A for all of it has none; one whose answer has no such part told nothing, and one that says
+    neither yes nor no to one of the questions left it open. Rows that were remapped earlier are history (NVIDIA, "GPU
+    Memory Error Management").
     """
-    rows = _sum(gpu, ("remapped_rows/remapped_row_corr", "remapped_rows/remapped_row_unc"))
-    pages = _sum(
-        gpu,
-        (
-            "retired_pages/multiple_single_bit_retirement/retired_count",
-            "retired_pages/double_bit_retirement/retired_count",
-        ),
-    )
     words = {path: (gpu.findtext(path) or "").strip() for path in (*_REPAIR_FAILED, *_REPAIR_WAITS, *_REPAIR_PARTS)}
     states = {text.state_of(word) for word in words.values()}
+    answers = [word.lower() for path, word in words.items() if word and path not in _REPAIR_PARTS]
+    # Both kinds of repair are asked about in one go, so what is open is judged part by part.
+    open_parts = [
+        part
+        for part in _REPAIR_PARTS
+        if len({word.lower() == "no" for path, word in words.items() if word and path.startswith(f"{part}/")}) > 1
+    ]
     if any(words[path].lower() == "yes" for path in _REPAIR_FAILED):
         state = "replace"
     elif any(words[path].lower() == "yes" for path in _REPAIR_WAITS):
         state = "reset"
-    elif text.UNREADABLE in states:
+    elif open_parts or any(word not in ("yes", "no") and text.state_of(word) != text.UNSUPPORTED for word in answers):
         state = "unknown"
     elif any(word.lower() == "no" for path, word in words.items() if path.split("/")[0] in _REPAIR_PARTS):
         state = "ok"
@@ -400,7 +437,7 @@ def _repair(gpu: Fields) -> Repair:
         state = "not_supported"
     else:
         state = "unknown"
-    return Repair(state, rows, pages)
+    return Repair(state, _sum(counters, _REMAPPED_ROWS), _sum(counters, _RETIRED_PAGES))
 
 
 # Name of the reason in the XML -> its bit (nvml.h, nvmlClocksEventReasons) and the word for it.
@@ -418,6 +455,8 @@ _THROTTLES = (
 )
 
 
+# Of these one is enough to be wrong, whatever the others say.
+_HARD = 0x8 | 0x20 | 0x40 | 0x80
 _THROTTLE_PATHS = tuple(
     (f"clocks_{kind}_reasons/clocks_{kind}_reason_{name}", bit)
     for kind in ("event", "throttle")
@@ -432,12 +471,17 @@ def throttle_words(mask: int) -> list[str]:
 
 
 def _throttle_mask(gpu: Fields) -> int | None:
-    mask = None
+    """Return the bits of what is active; None where nothing is told, or not enough to say that nothing is wrong."""
+    words = {
+        path: word.strip().lower()
+        for path, word in ((path, gpu.findtext(path)) for path, _bit in _THROTTLE_PATHS)
+        if word
+    }
+    told = [word for word in words.values() if word in ("active", "not active")]
+    mask = 0
     for path, bit in _THROTTLE_PATHS:
-        word = gpu.findtext(path)
-        if word and word.strip().lower() in ("active", "not active"):
-            mask = (mask or 0) | (bit if word.strip().lower() == "active" else 0)
-    return mask
+        mask |= bit if words.get(path) == "active" else 0
+    return mask if told and (len(told) == len(words) or mask & _HARD) else None
 
 
 def _readings(gpu: Fields) -> Readings:
@@ -557,7 +601,7 @@ def parse_list(output: str) -> dict[str, list[dict]]:
 def slot_labels(devices: list[Device]) -> dict[str, str]:
     """Return socket names ("SXM3", on superchips "MODULE3") by address.
 
-    Only boards in numbered sockets have one, and only when all of them say different numbers.
+    Only boards in numbered sockets have one, and a number that several of them say names no place.
     """
     socketed = [
         device
@@ -567,12 +611,12 @@ def slot_labels(devices: list[Device]) -> dict[str, str]:
         and _SOCKETED.search(device.model or "")
         and not _NOT_SOCKETED.search(device.model or "")
     ]
-    numbers = [device.module_id for device in socketed]
-    if len(set(numbers)) < len(numbers):
-        return {}
+    # A card that is described twice is one.
+    numbers = Counter(number for _address, number in {(device.pci_address, device.module_id) for device in socketed})
     return {
         device.pci_address or "": f"{'MODULE' if _SUPERCHIP.search(device.model or '') else 'SXM'}{device.module_id}"
         for device in socketed
+        if numbers[device.module_id] == 1
     }
 
 

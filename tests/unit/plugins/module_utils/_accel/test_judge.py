@@ -575,6 +575,7 @@ CAUSES_OF_A_CARD = [
     (("ecc.uncorrected_volatile", 2), {}, "device.ecc.uncorrected", "critical", 0, 2),
     (("ecc.uncorrected_volatile", None), {}, "device.ecc.unknown", "warning", None, None),
     (("ecc", None), {}, "device.ecc.unknown", "warning", None, None),
+    (("ecc.unread", ["ecc_errors/volatile/sram_correctable"]), {}, "device.ecc.unknown", "warning", None, None),
     (("ecc.corrected_volatile", 1001), {}, "device.ecc.corrected", "warning", 1000.0, 1001),
     (("ecc.corrected_volatile", 1), {"cluster_limit_ecc_corrected_volatile": 0}, "device.ecc.corrected", "warning",
      0.0, 1),

@@ -83,8 +83,10 @@ def test_what_is_no_document_is_refused(damaged):
 
 
 def test_text_after_an_element_is_nobodys():
-    """As in a tree, whose elements have the text before their first child."""
-    assert read_fields("<log>\n<a>\n<b>1</b>\nERR!\n</a>\n</log>", "log", ())[0].texts == {"a": "", "a/b": "1"}
+    """As in a tree, whose elements have the text before their first child; but it may say something."""
+    for given in ("<log>\n<a>\n<b>1</b>\nERR!\n</a>\n</log>", "<log><a><b>1</b>ERR!<c/></a></log>"):
+        found = read_fields(given, "log", ())[0]
+        assert (found.texts["a"], found.texts["a/b"], found.again) == ("", "1", [("a", "ERR!")])
 
 
 def test_a_long_run_of_blanks_costs_no_time():

@@ -75,7 +75,15 @@ def card(bus="18", serial="0990100000001", uuid="GPU-0a0a0a0a-0000-4000-8000-000
         lines.append(f"{opened}<{parts[-1]}>{value}</{parts[-1]}>{closed}")
     # Elements of one parent, each wrapped alone, are put together again.
     text = "\n".join(lines)
-    for parent in ("pci", "fb_memory_usage", "ecc_errors", "volatile", "remapped_rows", "utilization"):
+    for parent in (
+        "pci",
+        "fb_memory_usage",
+        "ecc_errors",
+        "volatile",
+        "remapped_rows",
+        "utilization",
+        "clocks_event_reasons",
+    ):
         text = text.replace(f"</{parent}>\n<{parent}>", "\n")
     return f'<gpu id="00000000:{bus}:00.0">\n{text}\n</gpu>\n'
 
@@ -206,7 +214,9 @@ def test_generation_580_and_split_cards():
 def test_module_numbers_that_repeat_name_no_place():
     cards = [Device(model="NVIDIA H200", pci_address=f"0000:1{n}:00.0", module_id=m) for n, m in enumerate((1, 2, 2))]
     assert nvidia.slot_labels(cards[:2]) == {"0000:10:00.0": "SXM1", "0000:11:00.0": "SXM2"}
-    assert nvidia.slot_labels(cards) == {}
+    assert nvidia.slot_labels(cards) == {"0000:10:00.0": "SXM1"}
+    # A card that is described twice is one.
+    assert nvidia.slot_labels([cards[0], *cards[:2]]) == {"0000:10:00.0": "SXM1", "0000:11:00.0": "SXM2"}
 
 
 @pytest.mark.parametrize(
@@ -252,6 +262,17 @@ HEALTH = [
     ({"clocks_throttle_reasons__clocks_throttle_reason_hw_power_brake_slowdown": "Active"}, "ok", []),
     ({"clocks_event_reasons__clocks_event_reason_sw_power_cap": "Active"}, "unknown", []),
     ({"fabric__health__summary": "Unhealthy"}, "warning", ["fabric/health/summary: Unhealthy"]),
+    # What is neither yes nor no proves nothing.
+    ({"remapped_rows__remapped_row_failure": "Unknown"}, "unknown", []),
+    ({"remapped_rows__remapped_row_failure": "1"}, "unknown", []),
+    ({"clocks_event_reasons__clocks_event_reason_hw_slowdown": "Yes"}, "ok", []),
+    ({"power_smoothing": "Insufficient Permissions", "gpu_recovery_action": "None"}, "ok", []),
+    (
+        {"ecc_mode__current_ecc": "Reset Required", "gpu_recovery_action": "None"},
+        "critical",
+        ["Reset Required: current_ecc"],
+    ),
+    ({"processes": "Unknown Error", "gpu_recovery_action": "None"}, "warning", ["Unknown Error: processes"]),
     # Supported but not readable now: a sign of a sick card, wherever it stands.
     ({"fan_speed": "ERR!", "gpu_recovery_action": "None"}, "warning", ["ERR!: fan_speed"]),
     ({"remapped_rows": "Unknown Error", "gpu_recovery_action": "None"}, "warning", ["Unknown Error: remapped_rows"]),
@@ -1112,6 +1133,14 @@ def test_case_12(cases):
         ({"remapped_rows": "Unknown Error"}, Repair("unknown")),
         ({"remapped_rows__remapped_row_pending": "Unknown Error"}, Repair("unknown")),
         ({"retired_pages__pending_retirement": "N/A"}, Repair("not_supported")),
+        *(
+            (
+                {"remapped_rows__remapped_row_pending": "No", "remapped_rows__remapped_row_failure": word},
+                Repair("unknown"),
+            )
+            for word in ("Unknown", "Failed", "1", "True", "Yes (3)", "N/A")
+        ),
+        ({"remapped_rows__remapped_row_pending": "No", "retired_pages__pending_retirement": "N/A"}, Repair("ok")),
         ({"retired_pages__pending_retirement": "No"}, Repair("ok")),
         ({"retired_pages__pending_blacklist": "Yes"}, Repair("reset")),
         (
@@ -1126,6 +1155,30 @@ def test_case_12(cases):
 def test_memory_repair(fields, repair):
     (device,) = nvidia.parse_query(document(card(**fields))).devices
     assert device.repair == repair
+
+
+@pytest.mark.parametrize("word", ["4294967295", "18446744073709551615", "-1", "1" * 26, "Unknown Error"])
+@pytest.mark.parametrize("counter", ["volatile__sram_correctable", "aggregate__dram_uncorrectable"])
+def test_a_counter_that_cannot_be_read_is_named(counter, word):
+    fields = {"ecc_errors__volatile__dram_uncorrectable": "0", f"ecc_errors__{counter}": word}
+    (device,) = nvidia.parse_query(document(card(**fields))).devices
+    assert (device.ecc.uncorrected_volatile, device.ecc.unread) == (0, [f"ecc_errors/{counter.replace('__', '/')}"])
+
+
+def test_a_counter_may_hold_what_stands_for_none_elsewhere():
+    (device,) = nvidia.parse_query(document(card(ecc_errors__volatile__dram_correctable="65535"))).devices
+    assert (device.ecc.corrected_volatile, device.ecc.unread) == (65535, [])
+
+
+@pytest.mark.parametrize("word", ["N/A", ""])
+def test_a_counter_that_only_one_of_several_cards_does_not_tell_is_not_read(word):
+    dram, sram = (f"ecc_errors__volatile__{name}_uncorrectable" for name in ("dram", "sram"))
+    whole, less, off = {dram: "0", sram: "0"}, {dram: "0", sram: word}, {dram: "N/A", sram: "N/A"}
+    cards = [card(bus=f"1{n}", uuid=f"GPU-{n}", **fields) for n, fields in enumerate((whole, less, off))]
+    found = nvidia.parse_query(document(*cards)).devices
+    assert [one.ecc.unread for one in found] == [[], ["ecc_errors/volatile/sram_uncorrectable"], []]
+    (other,) = nvidia.parse_query(document(card(**less))).devices
+    assert other.ecc.unread == []
 
 
 @pytest.mark.parametrize("odd", ["1,024", "Unknown Error", "?"])
@@ -1175,6 +1228,17 @@ def test_throttles_of_both_spellings():
         assert (device.readings.throttles, device.readings.throttle_mask) == (["power_brake"], 0x80)
     (device,) = nvidia.parse_query(document(card())).devices
     assert (device.readings.throttles, device.readings.throttle_mask) == (None, None)
+
+
+@pytest.mark.parametrize("word", ["Unknown", "Yes", "N/A", "ERR!"])
+def test_a_throttle_reason_that_is_not_told_leaves_it_open(word):
+    path = "clocks_event_reasons__clocks_event_reason_{}"
+    fields = {path.format("gpu_idle"): "Active", path.format("hw_slowdown"): word}
+    (device,) = nvidia.parse_query(document(card(**fields))).devices
+    assert (device.readings.throttles, device.readings.throttle_mask) == (None, None)
+    fields[path.format("hw_thermal_slowdown")] = "Active"
+    (device,) = nvidia.parse_query(document(card(**fields))).devices
+    assert device.readings.throttles == ["idle", "thermal"]
 
 
 def test_links():
