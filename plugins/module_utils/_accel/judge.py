@@ -572,6 +572,8 @@ def _driver_cause(tools: list[dict], drivers: list[dict], count: int | None) -> 
                 return cause
         if count is None and drivers and all(driver.get("loaded") is False for driver in drivers):
             return "not_loaded"
+    if drivers and all(driver.get("loaded") is False for driver in drivers):
+        return "unknown"  # a tool that answers, and no module that it could have the answer from
     if count or any(tool.get("state") == TOOL_OK for tool in tools):
         return "ok"
     return "ok" if any(driver.get("loaded") is True for driver in drivers) else "unknown"

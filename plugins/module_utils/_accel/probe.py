@@ -111,7 +111,7 @@ def observe(
         observation.count = sum(count for count in counts if count is not None)
         # A device that is not split is one logical device.
         observation.logical_count = sum(max(1, len(device.logical)) for device in observation.devices)
-    _identify(observation.devices)
+    observation.errors.extend(_identify(observation.devices))
     if "links" in gather:
         _ask_ports(runner, known, observation, timeout_seconds)
     if "processes" in gather and observation.devices:
@@ -229,6 +229,8 @@ def _join(
         if function:
             answered.add(function.address)
             _add_bus(device, function)
+            if not function.responding and function.driver not in _PASSED_THROUGH:
+                _doubt(device)
         device.device_nodes = device.device_nodes or vendor.device_nodes(runner, device)
         observation.devices.append(device)
     silent = [function for function in own if function.address not in answered]
@@ -253,6 +255,14 @@ def _join(
         if address not in by_address:  # gone from the bus too, but the tool still speaks of it
             gone = pci.Function(address)
             observation.unanswered.append(_unanswered(vendor, gone, True, None, answer.last.get(address)))
+
+
+def _doubt(device: Device) -> None:
+    """Take nothing for well that a tool says of a card whose config space reads as ones: it may be off the bus."""
+    device.link = Link(under_load=device.link.under_load)
+    if device.health.state == "ok":
+        device.health.state = "unknown"
+    device.health.reasons.append("its PCI config space reads as ones, as that of a card that is off the bus")
 
 
 def _add_bus(device: Device, function: pci.Function) -> None:
@@ -298,9 +308,17 @@ def _unanswered(vendor: Vendor, function: pci.Function, lost: bool, reason: str 
     }
 
 
-def _identify(devices: list[Device]) -> None:
-    """Say what identifies each device: the first of uuid, serial and address that is there and unique."""
+def _identify(devices: list[Device]) -> list[str]:
+    """Say what identifies each device: the first of uuid, serial and address that is there and unique.
+
+    Returns in words which devices name one UUID: it is in the world once, so one of them is not what it says.
+    """
     uuids = Counter(device.uuid for device in devices)
+    twins = {
+        uuid: [device.pci_address or f"number {device.index}" for device in devices if device.uuid == uuid]
+        for uuid, times in uuids.items()
+        if uuid is not None and times > 1
+    }
     serials = Counter(device.serial for device in devices)
     for device in devices:
         if device.uuid is not None and uuids[device.uuid] > 1:
@@ -311,6 +329,7 @@ def _identify(devices: list[Device]) -> None:
             device.identity = "serial"
         else:
             device.identity = "address"
+    return [f"one UUID, {uuid}, is told of {', '.join(places)}" for uuid, places in twins.items()]
 
 
 def _name_slots(

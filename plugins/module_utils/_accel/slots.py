@@ -84,13 +84,13 @@ def build_record(observation: dict, host: str, at: str, previous: dict | None = 
 
     pairs, earlier, _unused = _pair(earlier, shown)
     _keep_names(pairs, shown)
-    # A device without any identity where a card with one was known: its tool is gone or sick. Not proof of
-    # another card, nor of the same one.
+    # A device without any identity where a card with one was known, or with one of another kind (the serial is gone,
+    # and a chip id is told instead): its tool is gone or sick. Not proof of another card, nor of the same one.
     for spot in list(shown):
-        if spot.anonymous and not any(spot is now for _unused, now in pairs):
+        if not any(spot is now for _unused, now in pairs):
             match = _place_match(spot, earlier)
-            if match and not match.anonymous and _models_agree(match, spot):
-                spot.card.update(present=False, state=NOT_IDENTIFIED)
+            if match and not match.anonymous and _no_kind_in_common(match, spot) and _models_agree(match, spot):
+                spot.card.update(uuid=None, serial=None, identity="address", present=False, state=NOT_IDENTIFIED)
                 shown.remove(spot)
                 silent.append(spot)
 
@@ -410,6 +410,11 @@ def _near(old: _Spot, new: _Spot) -> int:
     if old.place != new.place:
         return 0
     return 2 if old.address == new.address else 1
+
+
+def _no_kind_in_common(old: _Spot, new: _Spot) -> bool:
+    """Tell whether two cards have no kind of identity that both of them tell."""
+    return not (old.uuid and new.uuid) and not (old.serial and new.serial)
 
 
 def _models_agree(old: _Spot, new: _Spot) -> bool:

@@ -380,7 +380,8 @@ def add_driver(
     loaded = [module for module in modules if runner.glob(f"/sys/module/{module}")]
     versions = [text.clean(runner.read(f"/sys/module/{module}/version")) for module in loaded]
     versions += [device.driver_version for device in answer.devices]
-    driver = Driver(vendor, kernel_version=next(filter(None, versions), None), loaded=bool(loaded))
+    # Where nobody named a module, nothing says whether it is there.
+    driver = Driver(vendor, kernel_version=next(filter(None, versions), None), loaded=bool(loaded) if modules else None)
     for device in answer.devices:
         device.driver_version = device.driver_version or driver.kernel_version
     if not loaded and not cards:

@@ -436,13 +436,17 @@ def _health(metrics: list[dict | None]) -> Health:
 def _ecc(metrics: list[dict | None]) -> Ecc:
     """Return the counts since the driver was loaded, the highest that any partition shows: they share the memory."""
 
+    names = ("total_correctable_count", "total_uncorrectable_count")
+    words = {name: [told(metric, "ecc", name) for metric in metrics] for name in names}
+
     def highest(name: str) -> int | None:
-        counts = [text.integer(told(metric, "ecc", name)) for metric in metrics]
+        counts = [text.count(word) for word in words[name]]
         return max((count for count in counts if count is not None), default=None)
 
     return Ecc(
-        corrected_volatile=highest("total_correctable_count"),
-        uncorrected_volatile=highest("total_uncorrectable_count"),
+        corrected_volatile=highest(names[0]),
+        uncorrected_volatile=highest(names[1]),
+        unread=[name for name in names if any(map(text.uncounted, words[name]))],
     )
 
 

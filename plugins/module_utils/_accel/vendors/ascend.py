@@ -91,6 +91,7 @@ class Chip:
     health: str = ""
     bdf: str | None = None
     power_w: float | None = None
+    sick: list[str] = field(default_factory=list)  # words that stand where a value should
     temp_c: int | None = None
     aicore_percent: int | None = None
     memory_used_mb: int | None = None
@@ -196,6 +197,7 @@ def _chip(upper: list[str], lower: list[str]) -> Chip:
         health=upper[1],
         bdf=pci.normalise(lower[1]),
         power_w=text.number(values[0]) if values else None,
+        sick=re.findall(text.SICK_WORDS, f"{upper[2]} {lower[2]}", re.IGNORECASE),
         temp_c=text.integer(values[1]) if len(values) > 1 else None,
         aicore_percent=text.integer(lower[2].split()[0]),
         memory_used_mb=_count(memory[0]),
@@ -471,6 +473,7 @@ def _ecc(counters: list[dict[str, int | None]]) -> Ecc:
         uncorrected_volatile=_sum_of(counters, "double error count"),
         corrected_aggregate=_sum_of(counters, "single aggregate total err cnt"),
         uncorrected_aggregate=_sum_of(counters, "double aggregate total err cnt"),
+        unread=sorted({name for chip in counters for name, count in chip.items() if count is None}),
     )
 
 
@@ -503,11 +506,14 @@ def _health(rows: list[Chip], board: dict[str, str], codes: dict[tuple[int, int]
         reasons += [f"{says}: {number}" + (f" ({words})" if words else "") for number, words in own]
         if row.health.upper() != "OK" and not own:
             reasons.append(says)
+        if row.sick:
+            states.add("warning")
+            reasons.append(f"NPU {row.npu} chip {row.chip}: can't be read: {', '.join(row.sick)}")
     if not board:
         states.add("unknown")
         reasons.append(f"NPU {rows[0].npu} does not tell about its board")
-    compatible = text.clean(board.get("Compatibility"))
-    if compatible and compatible.upper() != "OK":
+    compatible = board.get("Compatibility", "").strip()
+    if compatible.upper() != "OK" and text.state_of(compatible) != text.UNSUPPORTED:
         states.add("warning")
         reasons.append(f"driver and firmware: compatibility is {compatible}")
     return Health(max(states, key=BADNESS.index), reasons, list(dict.fromkeys(numbers)))

@@ -142,7 +142,15 @@ def _device(number: str, name: str, cells: tuple[str, ...], heat: str, power: st
         if (memory_found)
         else [None, None]
     )
-    found = sick([("temperature", heat), ("power", power), ("load", load), ("memory", memory), ("state", state)])
+    cells_told = {
+        "temperature": heat,
+        "power": power,
+        "power limit": limit,
+        "load": load,
+        "memory": memory,
+        "state": state,
+    }
+    found = sick(cells_told.items())
     # The tool has one word for a card that can be used; "not available" is no placeholder here.
     usable = state.lower() == "available"
     if not usable and state.lower() not in ("", "-", "n/a", "na"):

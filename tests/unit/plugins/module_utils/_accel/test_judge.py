@@ -340,6 +340,20 @@ def test_the_kernel_knows_that_the_module_is_not_loaded_when_no_tool_says_so():
     assert one(devices(observation), "device.driver")["hint"] == "device.driver.not_loaded"
 
 
+def test_a_tool_that_answers_without_a_module_is_no_proof_of_the_driver():
+    observation = seen.healthy()
+    observation["drivers"] = [{"vendor": "nvidia", "loaded": False, "kernel_version": None, "library_version": None}]
+    assert one(devices(observation), "device.driver")["hint"] == "device.driver.unknown"
+    observation["drivers"][0]["loaded"] = None
+    assert one(devices(observation), "device.driver")["hint"] == "device.driver.ok"
+
+
+def test_a_tool_that_hangs_is_named_where_nobody_named_a_module():
+    observation = silent_host(seen.healthy(), state="hung")
+    observation["drivers"] = [{"vendor": "acme", "loaded": None, "kernel_version": None, "library_version": None}]
+    assert one(devices(observation), "device.query")["hint"] == "device.query.hung"
+
+
 def test_nothing_known_of_the_driver():
     observation = silent_host(seen.healthy(), state="absent")
     observation["drivers"] = []

@@ -461,6 +461,17 @@ def test_a_card_whose_config_space_is_gone_is_lost(tree):
     assert seen.unanswered[0]["link"] == Link()
 
 
+def test_a_card_that_answers_although_its_config_space_is_gone_is_not_well(tree):
+    tree.add("0000:18:00.0", link=FULL)
+    tree.add("0000:2a:00.0", link=("Unknown", "Unknown", "63", "63"))
+    seen = observe(tree, healthy("0000:18:00.0", "0000:2a:00.0"))
+    assert (seen.count, seen.unanswered) == (2, [])
+    well, gone = seen.devices
+    assert (well.health.state, well.link.width) == ("ok", 16)
+    assert (gone.health.state, gone.link.width, gone.link.max_width) == ("unknown", None, None)
+    assert "reads as ones" in gone.health.reasons[0]
+
+
 def test_a_card_that_left_the_bus_but_is_named_as_lost(tree):
     tree.add("0000:18:00.0")
     said = "Unable to determine the device handle for GPU0000:2A:00.0: GPU is lost.\n"
@@ -547,8 +558,11 @@ def test_a_wrong_declared_map_names_no_slot(tree):
 )
 def test_identity(told, expected):
     devices = [Device(serial=serial, uuid=uuid) for serial, uuid in told]
-    probe._identify(devices)
+    errors = probe._identify(devices)
     assert [(device.uuid, device.identity) for device in devices] == expected
+    assert errors == (
+        ["one UUID, U1, is told of number None, number None"] if told[0][1:] == told[1][1:] == ("U1",) else []
+    )
 
 
 # --------------------------------------------------------------------------------------------------

@@ -419,6 +419,11 @@ def test_a_card_whose_tool_is_gone_keeps_its_identity_but_is_not_vouched_for():
     mute = device("SXM1", A, None, None, model=None)
     body = built(mute, previous=built(BOTH[0]))
     assert told(body) == {"SXM1": [("S1", "U1", A, "not_identified")]}
+    # Nor where it tells another kind of identity than was known: a chip id, because it lost its serial.
+    known = built(device("SXM1", A, "S1", None))
+    mute = device("SXM1", A, None, "CHIP-1")
+    assert told(built(mute, previous=known)) == {"SXM1": [("S1", None, A, "not_identified")]}
+    assert told(built(device("SXM1", A, "S1", "CHIP-1"), previous=known)) == {"SXM1": [("S1", "CHIP-1", A, "ok")]}
     # Another model cannot be the card that was known.
     other = device("SXM1", A, None, None, model="L4")
     assert told(built(other, previous=built(BOTH[0]))) == {"SXM1": [(None, None, A, "ok")]}

@@ -366,6 +366,15 @@ def test_uncorrectable_errors_are_counted_on_the_right_card():
     assert [one.health.state for one in answer.devices] == ["warning", "ok"]
 
 
+@pytest.mark.parametrize("word", ["-1", "ERR!", 4294967295, "1" * 26])
+def test_counts_that_can_not_be_read_are_named(word):
+    live = json.loads(own("amd-smi_metric_list-root_2xMI300X.json"))
+    live[0]["ecc"]["total_correctable_count"] = word
+    answer, _unused = ask(mi300x(metric=(0, json.dumps(live), "")))
+    assert [one.ecc.unread for one in answer.devices] == [["total_correctable_count"], []]
+    assert answer.devices[0].ecc.corrected_volatile is None
+
+
 def test_card_whose_values_are_all_missing_is_unknown():
     live = [{"gpu": 0, "temperature": "N/A", "power": {"socket_power": "N/A"}, "usage": {"gfx_activity": "N/A"}}]
     answer, _unused = ask(mi300x(metric=(0, json.dumps(live), "")))

@@ -715,6 +715,36 @@ def test_counters_of_memory_errors(counters, told, repair):
     assert (answer.count, answer.errors) == (8, [])
 
 
+def test_a_corrected_counter_that_can_not_be_read_is_named():
+    device, _answer = asked({ECC: ecc(3, {"ddr single error count": "ERR!"})})
+    assert (device.ecc.corrected_volatile, device.ecc.uncorrected_volatile) == (None, 0)
+    assert device.ecc.unread == ["single error count"]
+
+
+@pytest.mark.parametrize("word", ["ERR!", "Unknown Error", "unknown"])
+def test_a_compatibility_that_is_not_told_is_no_ok(word):
+    device, _answer = asked(
+        {"info_-t_board_-i_3": board(3).replace("Compatibility                  : OK", f"Compatibility : {word}")}
+    )
+    assert (device.health.state, device.health.reasons) == (
+        "warning",
+        [f"driver and firmware: compatibility is {word}"],
+    )
+
+
+def test_a_cell_of_the_table_that_can_not_be_read_is_a_sign_of_a_sick_card():
+    table = own("info_24.1_8x910B3.txt").splitlines(keepends=True)
+    row = next(place for place, line in enumerate(table) if line.startswith("| 3  "))
+    cells = table[row].split("|")
+    cells[3] = f" ERR!{cells[3][5:]}"
+    table[row] = "|".join(cells)
+    answer, _runner = ask(answers(info="".join(table)))
+    states = {device.module_id: device.health for device in answer.devices}
+    sick = states.pop(3)
+    assert (sick.state, sick.reasons) == ("warning", ["NPU 3 chip 0: can't be read: ERR!"])
+    assert {health.state for health in states.values()} == {"ok"}
+
+
 WITHOUT_NEXT = {
     f"{kind} {bits} next-isolated pages count": None for kind in ("ddr", "HBM") for bits in ("single", "double")
 }
