@@ -21,6 +21,7 @@ ARGUMENTS = {
     "site": {"type": "raw", "required": True},
     "site_dir": {"type": "path", "required": True},
     "run_id": {"type": "str", "required": True},
+    "started_at": {"type": "str", "default": ""},
     "hosts": {"type": "list", "elements": "str", "required": True},
     "expected": {
         "type": "list",
@@ -72,6 +73,7 @@ class ActionModule(ActionBase):
         outcome = conclude.conclude(
             site=str(options["site"] or os.path.basename(site_dir)),
             run_id=run_id,
+            started_at=str(options["started_at"]),
             hosts=hosts,
             expected=[{key: str(one[key]) for key in ("role", "layer")} for one in options["expected"]],
             parts=parts,

@@ -36,6 +36,7 @@ class ActionModule(ActionBase):
         options = self.validate_argument_spec(argument_spec=ARGUMENTS)[1]
         reports = os.path.join(str(options["site_dir"]), "reports")
         run_id = str(options["run_id"])
+        started_at = record.now_utc()
         try:
             if run_id:
                 problem = conclude.path_name_problem(run_id, "run_id")
@@ -50,7 +51,7 @@ class ActionModule(ActionBase):
         except OSError as exc:
             why = record.reason(exc)
             raise AnsibleActionFail(f"{reports} can't take the report of a run: {why}. No host was asked.") from None
-        result.update(changed=False, run_id=run_id, folder=os.path.join(reports, run_id))
+        result.update(changed=False, run_id=run_id, started_at=started_at, folder=os.path.join(reports, run_id))
         return result
 
 

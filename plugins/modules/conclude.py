@@ -32,6 +32,12 @@ options:
     description: Name of the run, as it was given to M(accel.cluster.findings).
     type: str
     required: true
+  started_at:
+    description:
+      - When the run started, as M(accel.cluster.start_run) returns it. Where it is not given, the time in the name of
+        the run counts, else that of the first finding.
+    type: str
+    default: ""
   hosts:
     description: Hosts that the report must speak of, those that did not answer too.
     type: list

@@ -60,6 +60,11 @@ run_id:
   returned: success
   type: str
   sample: 20261130T010203Z
+started_at:
+  description: When the run started, in UTC.
+  returned: success
+  type: str
+  sample: "2026-11-30T01:02:03Z"
 folder:
   description: Folder of its report.
   returned: success

@@ -756,7 +756,10 @@ def _time(value: object) -> datetime | None:
 
 def _clock(value: object) -> str:
     moment = _time(value)
-    return f"{moment:%Y-%m-%d %H:%M:%S}" if moment else _text(value)
+    if moment is None:
+        return _text(value)
+    zone = moment.tzname() or ""
+    return f"{moment:%Y-%m-%d %H:%M:%S} {zone}".rstrip()
 
 
 def junit(run: dict) -> str:

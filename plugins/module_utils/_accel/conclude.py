@@ -149,6 +149,7 @@ def conclude(
     baseline_errors: Mapping[str, str] | None = None,
     now: str | None = None,
     language: str = "en",
+    started_at: str = "",
 ) -> dict:
     """Judge the run: ``{"verdict", "counts", "lines", "run"}``; ``run`` is what report and findings.json keep.
 
@@ -192,7 +193,9 @@ def conclude(
     }
     findings += judge.judge_driver_versions(about, now=at, language=language)
     findings = [_explained(one, language) for one in sorted(findings, key=sort_key)]
-    run = build_run(site, run_id, hosts, expected, findings, observations, declared, baselines, parts, at, language)
+    run = build_run(
+        site, run_id, hosts, expected, findings, observations, declared, baselines, parts, at, language, started_at
+    )
     return {
         "verdict": run["verdict"],
         "counts": run["counts"],
@@ -358,6 +361,7 @@ def build_run(
     parts: Mapping[str, Mapping[str, dict]],
     now: str,
     language: str,
+    started_at: str = "",
 ) -> dict:
     """Return the run as the report takes it (docs/data.md, "Parts and reports")."""
     wanted = {one["layer"] for one in expected} | {one["layer"] for one in findings}
@@ -374,7 +378,10 @@ def build_run(
     for one in findings:
         by_host.setdefault(one["host"], []).append(one)
     everywhere = judge.answering(observations)
-    started = judge.parse_time(run_id.partition("Z-")[0] + "Z" if "Z-" in run_id else run_id)
+    # A run may have any name, and one that looks like a time was not always given when the run started.
+    started = judge.parse_time(started_at) or judge.parse_time(
+        run_id.partition("Z-")[0] + "Z" if "Z-" in run_id else run_id
+    )
     times = sorted(one["at"] for one in findings if one.get("at"))
     return {
         "schema": SCHEMA,

@@ -45,6 +45,13 @@ def test_a_numbered_run_tells_its_time():
     assert run["started_at"] == "2026-11-30T01:02:03Z"
 
 
+def test_a_run_with_a_name_of_its_own_started_when_it_started():
+    outcome = conclude.conclude(
+        "lab", SECOND, [], [], {}, {}, {}, now="2026-11-30T01:09:00Z", started_at="2026-11-30T01:08:00Z"
+    )
+    assert outcome["run"]["started_at"] == "2026-11-30T01:08:00Z"
+
+
 class Task:
     action = "accel.cluster.start_run"
     async_val = 0
