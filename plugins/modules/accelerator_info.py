@@ -185,7 +185,7 @@ devices:
       description:
         - Memory errors as the card counts them, C(corrected) and C(uncorrected), C(volatile) since the driver was
           loaded and C(aggregate) over the life of the card, and C(sram_uncorrected_aggregate), those where no row
-          can be remapped.
+          can be remapped. C(unread) names the counters that the card has and that could not be read.
       type: dict
       returned: always
     repair:
@@ -258,6 +258,7 @@ devices:
         corrected_aggregate: 2
         uncorrected_aggregate: 0
         sram_uncorrected_aggregate: 0
+        unread: []
       repair: {state: ok, remapped_rows: 0, retired_pages: null}
       readings:
         temperature_c: 34.0
