@@ -128,7 +128,8 @@ def _of_lines(body: str, root: str, side_by_side: Container[str]) -> Fields | No
     if not body.startswith(first):
         return None
     builder = _Builder(side_by_side)
-    known: dict[str, tuple[Callable[[str, str], bool], str, str]] = {}
+    above, texts = builder.above, builder.here.texts
+    known: dict[str, tuple[Callable[[str, str], bool] | None, str, str]] = {}
     for line in body[len(first) : -len(last)].split("\n"):
         step = known.get(line)
         if step is None:
@@ -139,7 +140,7 @@ def _of_lines(body: str, root: str, side_by_side: Container[str]) -> Fields | No
             if leaf in side_by_side:
                 return None
             if leaf:
-                step = builder.leaf, leaf, word.strip()
+                step = None, leaf, word.strip()
             elif begin:
                 step = builder.begin, begin, ident
             elif end:
@@ -148,8 +149,15 @@ def _of_lines(body: str, root: str, side_by_side: Container[str]) -> Fields | No
                 step = builder.say if between else builder.blank, "", between
             known[line] = step
         act, name, word = step
+        if act is None:  # by far the most frequent: done without a call
+            path = above + name
+            if path not in texts:
+                texts[path] = word
+                continue
+            act = builder.leaf
         if not act(name, word):
             return None
+        above, texts = builder.above, builder.here.texts
     return None if builder.outer else builder.here
 
 

@@ -155,8 +155,11 @@ def parse_query(output: str) -> Query:
     any_sick = any(map(_SICK.search, root.words()))
     gpus = root.at("gpu")
     all_sick = [_sick_fields(gpu) if any_sick else {} for gpu in gpus]
-    devices = [_device(gpu, index, query.driver_version, all_sick[index]) for index, gpu in enumerate(gpus)]
-    _note_untold([_counters(gpu) for gpu in gpus], devices)
+    counters = [_counters(gpu) for gpu in gpus]
+    devices = [
+        _device(gpu, index, query.driver_version, all_sick[index], counters[index]) for index, gpu in enumerate(gpus)
+    ]
+    _note_untold(counters, devices)
     for device, sick in zip(devices, all_sick):
         if any("is lost" in word.lower() for word in sick):
             if device.pci_address:
@@ -179,13 +182,18 @@ def _sick_fields(gpu: Fields) -> dict[str, list[str]]:
     return sick
 
 
-def _device(gpu: Fields, index: int, driver_version: str | None, sick: dict[str, list[str]]) -> Device:
+def _device(
+    gpu: Fields,
+    index: int,
+    driver_version: str | None,
+    sick: dict[str, list[str]],
+    counters: dict[str, int | None],
+) -> Device:
     def told(*paths: str) -> str | None:
         return next((word for word in (text.clean(gpu.findtext(path)) for path in paths) if word), None)
 
     minor = told("minor_number")
     ids = told("pci/pci_device_id") or ""
-    counters = _counters(gpu)
     ecc, repair = _ecc(counters), _repair(gpu, counters)
     return Device(
         index=index,
@@ -365,9 +373,10 @@ def _counters(gpu: Fields) -> dict[str, int | None]:
     """Return the counters that the product has, by path; None is one that can't be read."""
     found: dict[str, int | None] = {}
     for path in _COUNTERS:
-        word = gpu.findtext(path)
-        if word and (text.whole_number(word) is not None or text.uncounted(word)):
-            found[path] = text.count(word)
+        word = gpu.texts.get(path)
+        number = text.count(word) if word else None
+        if number is not None or (word and text.uncounted(word)):
+            found[path] = number
     return found
 
 
