@@ -394,7 +394,7 @@ import os
 import platform
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.accel.cluster.plugins.module_utils._accel import probe
+from ansible_collections.accel.cluster.plugins.module_utils._accel import probe, registry
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import as_dict
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Runner
 
@@ -441,6 +441,9 @@ def main() -> None:
     wrong = probe.wrong_declarations(options["declared_vendors"])
     if wrong:
         module.fail_json(msg="; ".join(wrong))
+    strangers = probe.unknown_vendors(options["vendors"], [*registry.VENDORS, *options["declared_vendors"]])
+    if strangers:
+        module.fail_json(msg="; ".join(strangers))
     observation = as_dict(
         probe.observe(
             Runner(),

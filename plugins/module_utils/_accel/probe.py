@@ -60,9 +60,7 @@ def observe(
     gather = tuple(gather)
     named = [str(name).lower() for name in vendors or ()]
     known, by_id = _known(declared_vendors, observation)
-    for name in named:
-        if name not in known:
-            observation.errors.append(f"vendor {name!r} is not known; known are {', '.join(known)}")
+    observation.errors.extend(unknown_vendors(named, known))
     wanted = [name for name in known if not named or name in named]
 
     def owner(function: pci.Function) -> str | None:
@@ -148,6 +146,14 @@ def wrong_declarations(declared_vendors: dict | None) -> list[str]:
     from .vendors import declared
 
     return declared.problems(declared_vendors, registry.PCI_VENDORS)
+
+
+def unknown_vendors(named: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return in words which of the named vendors are not ``known``."""
+    known = list(known)
+    return [
+        f"vendor {name!r} is not known; known are {', '.join(known)}" for name in named if name.lower() not in known
+    ]
 
 
 def _known(

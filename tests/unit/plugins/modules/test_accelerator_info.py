@@ -87,7 +87,10 @@ def test_defaults(capsys, asked):
     assert set(result) - keys - {"invocation"} == {"changed"}
 
 
-@pytest.mark.parametrize("options", [{"timeout_seconds": 0}, {"gather": ["everything"]}, {"timeout_seconds": "soon"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"timeout_seconds": 0}, {"gather": ["everything"]}, {"timeout_seconds": "soon"}, {"vendors": ["nvidea"]}],
+)
 def test_wrong_options_are_refused(capsys, asked, options):
     result, code = run(capsys, **options)
     assert code == 1
