@@ -35,9 +35,13 @@ _TEMPLATE = re.compile(r"\{[{%#]")
 
 @dataclass
 class Card:
-    """One card as a host shows it. ``state`` is ok, lost, not_reported, or bus where no tool was asked."""
+    """One card as a host shows it. ``state`` is ok, lost, not_reported, or bus where no tool was asked.
+
+    ``address`` is "" where none could be read: such a card has no place, and is like no card of another host.
+    """
 
     address: str = ""
+    index: int | None = None
     vendor: str = ""
     pci_id: str | None = None
     model: str | None = None
@@ -94,7 +98,9 @@ class Look:
     def places(self) -> frozenset:
         """Return where the bus shows cards of the kind that most cards are of."""
         if self._places is None:  # asked for over and over where hosts are compared
-            self._places = frozenset(card.place for card in self.own() if card.pci_id == self.pci_id and card.pci_id)
+            self._places = frozenset(
+                card.place for card in self.own() if card.place and card.pci_id and card.pci_id == self.pci_id
+            )
         return self._places
 
 
@@ -182,7 +188,8 @@ def _unanswered(entry: Mapping, look: Look) -> Card:
 def _card(one: Mapping, look: Look) -> Card:
     link, slot = one.get("link") or {}, one.get("slot") or {}
     return Card(
-        address=str(one.get("pci_address") or ""),
+        address=_address(one.get("pci_address"), look),
+        index=one.get("index"),
         vendor=str(one.get("vendor") or ""),
         pci_id=one.get("pci_id"),
         model=_plain(one.get("model"), look),
@@ -195,6 +202,15 @@ def _card(one: Mapping, look: Look) -> Card:
         slot=_plain(slot.get("label"), look),
         slot_source=slot.get("source"),
     )
+
+
+def _address(value: object, look: Look) -> str:
+    """Return where a card sits, "" where that can't be read; what stands there instead is told."""
+    try:
+        return pci.normalise("" if value is None else value) or ""  # type: ignore[arg-type]
+    except (AttributeError, ValueError):
+        look.errors.append(f"accelerator_info: pci_address is {value!r}, which can't be read")
+        return ""
 
 
 def _plain(value: object, look: Look) -> str | None:
@@ -355,8 +371,13 @@ def _count(node_type: NodeType) -> int:
 
 
 def _layout(node_type: NodeType) -> frozenset:
-    """Return where cards sit on most hosts that show all of them."""
-    seen = Counter(look.places() for look in node_type.full() if look.places())
+    """Return where cards sit on most hosts that show all of them, best of those where each tells its place."""
+    full = [look for look in node_type.full() if look.places()]
+    told = [look for look in full if all(card.place for card in look.own())]
+    together = frozenset(place for look in full for place in look.places())
+    if not told and full and len(together) <= (node_type.count or 0):
+        return together  # each host lacks other places, and all are of one server model
+    seen = Counter(look.places() for look in told or full)
     return min(seen, key=lambda one: (-seen[one], sorted(one))) if seen else frozenset()
 
 

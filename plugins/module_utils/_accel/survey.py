@@ -108,7 +108,14 @@ class _Survey:
 
     def slot_of(self, card: Card) -> str:
         """Return how to call the place of a card: its slot, what siblings call its address, else the address."""
-        return card.slot or self.slots.get(card.place, {}).get("label") or card.address or "?"
+        return card.slot or self.slots.get(card.place, {}).get("label") or card.address or self.name_of(card)
+
+    def name_of(self, card: Card) -> str:
+        """Return what tells a card without an address from others of its host: its index, serial or UUID."""
+        known = [] if card.index is None else [self.say["index"].format(card.index)]
+        if card.serial or card.uuid:
+            known.append((self.say["serial"] if card.serial else self.say["uuid"]).format(card.serial or card.uuid))
+        return self.say["comma"].join(one.strip() for one in known) or self.say["unknown"]
 
     def slots_of(self, cards: Iterable[Card]) -> list[str]:
         """Return how to call the places of cards, SXM2 before SXM10."""
@@ -119,7 +126,7 @@ class _Survey:
 
         def there(other: Look) -> str | None:
             for one in other.own():
-                if one.place == card.place or (card.slot and one.slot == card.slot):
+                if (card.place and one.place == card.place) or (card.slot and one.slot == card.slot):
                     return one.model or one.pci_id if one.state in ("ok", "bus") else one.state
             return None
 
@@ -225,6 +232,7 @@ class _Survey:
             for card in look.own():
                 if card.sick:
                     self.doubt("card.sick", look.host, slots=[self.slot_of(card)], seen=card.sick)
+            self._placeless(look)
             for card in self.strangers[look.host]:
                 others = self.siblings(look.host, lambda one: one.model)
                 self.doubt(
@@ -238,6 +246,21 @@ class _Survey:
         self._partitions()
         self._models()
 
+    def _placeless(self, look: Look) -> None:
+        """Doubt each card whose address could not be read, with the places where only the siblings show one."""
+        left = sorted(self.type.layout - look.places(), key=pci.sort_key)
+        having = [one.host for one in self.type.looks if left and one.places() >= set(left)]
+        there, hosts = texts.listed(left, self.language, 4), texts.listed(having, self.language, 3)
+        for card in look.cards:
+            if not card.address:
+                self.doubt(
+                    "card.no_address",
+                    look.host,
+                    slots=[card.slot] if card.slot else (),
+                    seen=self.name_of(card),
+                    siblings=self.say["of"].format(there, hosts) if having and card.vendor == look.vendor else None,
+                )
+
     def _silent(self, look: Look) -> None:
         """Doubt each card that did not answer; those that one cause silenced, such as a driver, together."""
         silent: dict[tuple[str, str], list[Card]] = {}
@@ -246,7 +269,7 @@ class _Survey:
                 name = "card.lost" if card.state == "lost" else "card.silent"
                 # Nothing on the bus told whose it is.
                 name = "card.off_bus" if card.state == "lost" and not card.pci_id else name
-                silent.setdefault((name, card.reason or card.address), []).append(card)
+                silent.setdefault((name, card.reason or card.address or self.say["no_reason"]), []).append(card)
         for (name, why), cards in silent.items():
             seen = [why, *(self._known_of(cards[0]) if len(cards) == 1 else ())]
             others = self.beside(look, cards[0])
@@ -436,9 +459,10 @@ class _Survey:
                     others = self.siblings(look.host, partial(_label_at, place=card.place))
                     self.doubt("slot.differs", look.host, slots=[card.address], seen=card.slot, siblings=others)
             if unnamed:
-                places = [card.place for card in unnamed]
+                places = [card.place for card in unnamed if card.place]
                 others = self.siblings(look.host, partial(_labels_at, places=places, language=self.language))
-                self.doubt("slot.none", look.host, slots=[card.address for card in unnamed], siblings=others)
+                named = [card.address or self.name_of(card) for card in unnamed]
+                self.doubt("slot.none", look.host, slots=named, siblings=others)
             for source, slots in weak.items():
                 self.doubt("slot.weak", look.host, slots=sorted(slots, key=natural), seen=source)
 
@@ -641,7 +665,7 @@ def _doubt_twins(looks: Iterable[Look], in_type: Mapping, found: _Doubts, langua
                 "card.twin",
                 hosts,
                 in_type.get(hosts[0]),
-                slots=[card.slot or card.address for _look, card in places],
+                slots=[one for one in (card.slot or card.address for _look, card in places) if one],
                 seen=say[kind].format(value),
             )
 

@@ -584,6 +584,68 @@ def test_nothing_that_ansible_would_run_is_taken_from_a_host():
     ]
 
 
+# ------------------------------------------------------------------------------------- what can't be read of a card
+
+
+@pytest.mark.parametrize("address", [None, "", "N/A", "0000:zz:00.0", "0000:ba:00", 186, [], {"bus": "ba"}])
+def test_a_card_without_a_readable_address_costs_nobody_the_survey(address):
+    blind = healthy(1)
+    blind["devices"][LOST]["pci_address"] = address
+    hosts = {"gpu-01": blind, "gpu-02": healthy(2), "npu-01": ascend(1), "npu-02": ascend(2)}
+    proposed = propose(hosts)
+    assert list(proposed["node_types"]) == ["ascend_910b3_x8", H100]
+    assert proposed["node_types"][H100]["hosts"] == ["gpu-01", "gpu-02"]
+    # The layout is that of the host whose cards all tell where they are.
+    slots = {one["address"]: (one["label"], one["hosts"]) for one in proposed["node_types"][H100]["slots"]}
+    assert slots == {at: (observations.SLOTS[number], 1 if number == LOST else 2)
+                     for number, at in enumerate(observations.ADDRESSES)}  # fmt: skip
+    assert value(proposed, H100, "accelerator_count") == 8
+    (found,) = [one for one in proposed["doubts"] if one["doubt"] != "host.unread"]
+    assert (found["doubt"], found["hosts"], found["slots"]) == ("card.no_address", ["gpu-01"], ["SXM5"])
+    assert (found["seen"], found["siblings"]) == ("index 6, serial 165040100006", "0000:ba:00 on gpu-02")
+    assert "gpu-01 slot SXM5" in found["message"] and "serial 165040100006" in found["message"]
+    # What is there instead of an address is told too, unless it is only not there.
+    unread = [one["seen"] for one in proposed["doubts"] if one["doubt"] == "host.unread"]
+    assert [repr(address) in one for one in unread] == ([] if address in (None, "", "N/A") else [True])
+
+
+def test_cards_without_an_address_are_not_taken_for_one_another():
+    """They share no place: what one host calls its card says nothing of another's."""
+    hosts = {"gpu-01": healthy(1), "gpu-02": healthy(2), "gpu-03": healthy(3)}
+    for number, observed in enumerate(hosts.values()):
+        observed["devices"][number].update(pci_address=None, index=None, serial=None, uuid=None)
+        observed["devices"][number]["slot"] = {"label": None, "source": None, "candidates": []}
+    proposed = propose(hosts)
+    # Together they tell all places.
+    assert [one["address"] for one in proposed["node_types"][H100]["slots"]] == list(observations.ADDRESSES)
+    assert value(proposed, H100, "accelerator_count") == 8
+    assert {one["doubt"] for one in proposed["doubts"]} == {"card.no_address", "slot.none"}
+    found = [one for one in proposed["doubts"] if one["doubt"] == "card.no_address"]
+    assert [(one["hosts"], one["seen"], one["siblings"]) for one in found] == [
+        (["gpu-01"], "unknown", "0000:18:00 on gpu-02, gpu-03"),
+        (["gpu-02"], "unknown", "0000:2a:00 on gpu-01, gpu-03"),
+        (["gpu-03"], "unknown", "0000:3a:00 on gpu-01, gpu-02"),
+    ]
+    assert (doubt(proposed, "slot.none")["slots"], doubt(proposed, "slot.none")["siblings"]) == (["unknown"], "")
+
+
+def test_a_type_of_which_no_card_tells_its_address_has_no_slots():
+    blind = healthy(1)
+    for one in blind["devices"]:
+        one["pci_address"] = None
+    proposed = propose({"gpu-01": blind})
+    assert (proposed["node_types"][H100]["slots"], value(proposed, H100, "accelerator_count")) == ([], 8)
+    assert len([one for one in proposed["doubts"] if one["doubt"] == "card.no_address"]) == 8
+
+
+def test_a_silent_card_without_an_address_is_named_by_what_is_known():
+    silent = lost(healthy(1))
+    silent["unanswered"][0].update(pci_address=None, serial="165040100006", slot=None)
+    proposed = propose({"gpu-01": silent, "gpu-02": healthy(2)})
+    assert doubt(proposed, "card.no_address")["seen"] == "serial 165040100006"
+    assert doubt(proposed, "card.lost")["slots"] == ["serial 165040100006"]
+
+
 # ---------------------------------------------------------------------------------------------------- names
 
 
