@@ -553,9 +553,8 @@ def _tool_version(look: Look, name: str) -> str | None:
 
 def _version_rows(look: Look) -> dict:
     """Return the rows of version_info; where it did not answer, the driver that the cards tell."""
-    rows = look.versions.get("versions")
-    if isinstance(rows, list):
-        return {"versions": rows}
+    if look.versions:
+        return look.versions
     driver = _usual(card.driver for card in look.own() if card.driver)
     if driver is None:
         return {}
@@ -567,9 +566,9 @@ def _told(answers: Mapping, entry: Mapping, say: Mapping, language: str) -> str:
     """Return "570.86.15 on gpu-01, gpu-02; 570.124 on gpu-03" of one component."""
     told: dict[str, list[str]] = {}
     for host, answer in answers.items():
-        for row in answer.get("versions") or []:
-            if (row.get("component"), row.get("name")) == (entry["component"], entry["name"]):
-                version = str(row.get("version") or (say["unknown"] if row.get("source") else say["nobody"]))
+        for row in versions.rows_of(answer) or []:
+            if (row["component"], row["name"]) == (entry["component"], entry["name"]):
+                version = row["version"] or (say["unknown"] if row["source"] else say["nobody"])
                 if host not in told.setdefault(version, []):
                     told[version].append(host)
     order = sorted(told, key=lambda one: (-len(told[one]), natural(one)))

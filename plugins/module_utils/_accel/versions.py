@@ -233,19 +233,26 @@ def odd(hosts: Mapping[str, object], pins: Mapping | None = None) -> list[dict]:
     groups: dict[tuple[str, str | None], list[dict]] = {}
     silent = []
     for host, answer in hosts.items():
-        rows = answer.get("versions") if isinstance(answer, Mapping) else None
-        if not isinstance(rows, list):
+        rows = rows_of(answer)
+        if rows is None:
             silent.append(host)
             continue
         for row in rows:
-            if isinstance(row, Mapping) and row.get("component") in COMPONENTS:
-                key = (str(row["component"]), row.get("name"))
-                version = str(row.get("version") or "") or None
-                groups.setdefault(key, []).append({**row, "host": host, "version": version})
+            groups.setdefault((row["component"], row["name"]), []).append({**row, "host": host})
     order = {component: number for number, component in enumerate(COMPONENTS)}
     keys = sorted(groups, key=lambda key: (order[key[0]], natural(key[1] or "")))
     entries = [_judge(key, groups[key], silent, _pin(pins or {}, *key)) for key in keys]
     return [entry for entry in entries if entry is not None]
+
+
+def rows_of(answer: object) -> list[dict] | None:
+    """Return the rows of what ``observe`` returned, each value a text or None; None where a host did not answer."""
+    rows = answer.get("versions") if isinstance(answer, Mapping) else None
+    if not isinstance(rows, list):
+        return None
+    known = [row for row in rows if isinstance(row, Mapping) and row.get("component") in COMPONENTS]
+    texts = [{key: None if row.get(key) is None else str(row[key]) for key in _row("", None)} for row in known]
+    return [{**row, "version": row["version"] or None} for row in texts]
 
 
 def _pin(pins: Mapping, component: str, name: str | None) -> tuple[str | None, bool]:

@@ -9,6 +9,7 @@ Expected values are worked out by hand from the observations below.
 from __future__ import annotations
 
 import copy
+import json
 import random
 import re
 from pathlib import Path
@@ -644,6 +645,90 @@ def test_a_silent_card_without_an_address_is_named_by_what_is_known():
     proposed = propose({"gpu-01": silent, "gpu-02": healthy(2)})
     assert doubt(proposed, "card.no_address")["seen"] == "serial 165040100006"
     assert doubt(proposed, "card.lost")["slots"] == ["serial 165040100006"]
+
+
+JUNK = (None, "", "garbage", "{{ evil }}", "\x00", 0, -1, 10**400, 1.5, float("nan"), True,
+        [], [None], ["x"], [[]], {}, {"x": []}, {"label": {}})  # fmt: skip
+
+
+def _paths(value, path=()):
+    """Return the way to every value of an answer."""
+    found = [path] if path else []
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in steps:
+        found += _paths(one, (*path, key))
+    return found
+
+
+def _full_answer():
+    """Return what the modules say of a host, with something in every list that a survey looks at."""
+    cards = lost(healthy(1))
+    del cards["devices"][1:], cards["kernel_log"], cards["drivers"]
+    for name in ("ecc", "repair", "readings", "device_nodes", "processes"):
+        del cards["devices"][0][name]
+    cards["devices"][0]["logical"] = [{"kind": "mig", "index": 1}]
+    cards["devices"][0]["health"] = {"state": "critical", "reasons": ["hot"]}
+    cards["devices"][0]["ports"] = cards["devices"][0]["ports"][:1]
+    cards["errors"] = ["something"]
+    cards["tools"].append({"name": "x-smi", "vendor": "nvidia", "state": "failed", "reason": "no_devices"})
+    row = {"component": "firmware", "name": "H100", "subject": "SXM4", "version": "96.00", "source": "nvidia-smi"}
+    rows = [row, {**row, "component": "driver_kernel", "name": "nvidia", "subject": None}]
+    clock = {"reference": "10.0.0.1", "synchronised": True, "local": False}
+    return {
+        "cards": cards,
+        "versions": {"versions": rows, "errors": ["something"]},
+        "baseline": {"time_zone": "Etc/UTC", "clock": clock},
+        "error": "something",
+    }
+
+
+@pytest.mark.parametrize("path", _paths(_full_answer()), ids=lambda path: ".".join(str(step) for step in path))
+def test_nothing_in_the_answer_of_one_host_costs_the_others_their_proposal(path):
+    well = {f"gpu-{number}": {"cards": healthy(number)} for number in (2, 3)}
+    expected = propose({name: one["cards"] for name, one in well.items()})["node_types"][H100]["values"]
+    for junk in JUNK:
+        sick = _full_answer()
+        within = sick
+        for step in path[:-1]:
+            within = within[step]
+        within[path[-1]] = junk
+        proposed = survey.propose({"gpu-1": sick, **well})
+        values = proposed["node_types"][H100]["values"]
+        assert {name: one["value"] for name, one in values.items()} == {
+            name: one["value"] for name, one in expected.items()
+        }, junk
+        assert {"gpu-2", "gpu-3"} <= set(proposed["node_types"][H100]["hosts"])
+        assert json.dumps(proposed)
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=lambda junk: repr(junk)[:20])
+def test_an_answer_that_is_none_is_no_answer(junk):
+    proposed = survey.propose({"gpu-1": junk, "gpu-2": {"cards": healthy(2)}, "gpu-3": {"cards": junk}})
+    assert proposed["node_types"][H100]["hosts"] == ["gpu-2"]
+    assert {"gpu-1", "gpu-3"} <= {host for one in proposed["doubts"] for host in one["hosts"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "junk", "told"),
+    [
+        (("devices", 0, "link"), [], "gpu-1: accelerator_info: link is [], which can't be read"),
+        (("devices", 0, "link", "width"), "wide", "gpu-1: accelerator_info: link.width is 'wide', which can't be read"),
+        (("devices", 0, "memory_bytes"), "80 GiB", "gpu-1: accelerator_info: memory_bytes is '80 GiB', which can't"),
+        (("devices", 0), "card", "gpu-1: accelerator_info: devices has 'card', which can't be read"),
+        (("unanswered",), {}, "gpu-1: accelerator_info: unanswered is {}, which can't be read"),
+        (("bus_count",), "eight", "gpu-1: accelerator_info: bus_count is 'eight', which can't be read"),
+        (("devices", 0, "index"), {}, "gpu-1: accelerator_info: index is {}, which can't be read"),
+        (("tools", 0), None, "gpu-1: accelerator_info: tools has None, which can't be read"),
+    ],
+)
+def test_a_value_that_can_not_be_read_is_unknown_and_told(path, junk, told):
+    odd = healthy(1)
+    within = odd
+    for step in path[:-1]:
+        within = within[step]
+    within[path[-1]] = junk
+    proposed = propose({"gpu-1": odd, "gpu-2": healthy(2), "gpu-3": healthy(3)})
+    assert told in doubt(proposed, "host.unread")["message"]
 
 
 # ---------------------------------------------------------------------------------------------------- names
