@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from . import doubts as texts
-from . import pci, versions
+from . import pci, registry, versions
 from .contract import ACCELERATOR_NODES, ALL_HOSTS, GROUPS
 from .model import TOOL_ABSENT, TOOL_OK
 from .node_types import ANSWERED, NOT_ASKED, Card, Look, NodeType, group, look_at, most_frequent, name_types
@@ -472,7 +472,12 @@ class _Survey:
         """Return what ``versions.odd`` says of the hosts that answered, with a doubt for each that differs."""
         answers = {look.host: _version_rows(look) for look in self.type.looks}
         entries = versions.odd(answers)
+        groups = versions.grouped(answers)
+        seen = []
         for entry in entries:
+            rows = groups[entry["component"], entry["name"]]
+            shown = _told(rows, entry["not_told"], self.say, self.language)
+            seen.append({"component": entry["component"], "name": entry["name"], "seen": shown})
             if entry["component"] not in _COMPARED:
                 continue
             what = " ".join(part for part in (entry["component"], entry["name"]) if part)
@@ -485,17 +490,11 @@ class _Survey:
                     seen=f"{what} {said}",
                     siblings=entry["expected"] or self.say["nobody"],
                 )
-            if entry["basis"] == versions.NO_MAJORITY and len(answers) > 1:
-                told = _told(answers, entry, self.say, self.language)
-                self.doubt("version.no_majority", (), seen=f"{what}: {told}")
-        return [
-            {
-                "component": entry["component"],
-                "name": entry["name"],
-                "seen": _told(answers, entry, self.say, self.language),
-            }
-            for entry in entries
-        ]
+            # Where all that tell one tell the same, only the others are in doubt, and told as such.
+            known = [row["version"] for row in rows if row["version"] or not row["source"]]
+            if entry["basis"] == versions.NO_MAJORITY and len(answers) > 1 and not versions.majority(known)[0]:
+                self.doubt("version.no_majority", (), seen=f"{what}: {shown}")
+        return seen
 
     def driver_version(self) -> tuple[str | None, str]:
         """Return the driver version of most hosts, and where it comes from."""
@@ -558,19 +557,20 @@ def _version_rows(look: Look) -> dict:
     driver = _usual(card.driver for card in look.own() if card.driver)
     if driver is None:
         return {}
-    row = {"component": "driver_kernel", "name": look.vendor, "subject": None, "version": driver, "source": "cards"}
+    vendor = registry.VENDORS.get(look.vendor)
+    names = [one.name for one in vendor.versions if one.component == "driver_kernel"] if vendor else []
+    name = names[0] if names else look.vendor
+    row = {"component": "driver_kernel", "name": name, "subject": None, "version": driver, "source": "cards"}
     return {"versions": [row]}
 
 
-def _told(answers: Mapping, entry: Mapping, say: Mapping, language: str) -> str:
-    """Return "570.86.15 on gpu-01, gpu-02; 570.124 on gpu-03" of one component."""
+def _told(rows: Sequence[Mapping], not_told: Sequence[str], say: Mapping, language: str) -> str:
+    """Return "570.86.15 on gpu-01, gpu-02; 570.124 on gpu-03; unknown on gpu-04" of one component."""
     told: dict[str, list[str]] = {}
-    for host, answer in answers.items():
-        for row in versions.rows_of(answer) or []:
-            if (row["component"], row["name"]) == (entry["component"], entry["name"]):
-                version = row["version"] or (say["unknown"] if row["source"] else say["nobody"])
-                if host not in told.setdefault(version, []):
-                    told[version].append(host)
+    known = [(row["version"] or say["nobody"], row["host"]) for row in rows if row["version"] or not row["source"]]
+    for version, host in [*known, *((say["unknown"], host) for host in not_told)]:
+        if host not in told.setdefault(version, []):
+            told[version].append(host)
     order = sorted(told, key=lambda one: (-len(told[one]), natural(one)))
     return "; ".join(say["of"].format(one, texts.listed(told[one], language, 3)) for one in order)
 

@@ -12,7 +12,7 @@ tells its version is in the vendor's file.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from . import packages, registry
 from .parallel import command_of, run_all
@@ -219,30 +219,57 @@ def _add_driver(found: dict[tuple[str, str], list[dict]], vendor: str, driver: M
 
 
 def odd(hosts: Mapping[str, object], pins: Mapping | None = None) -> list[dict]:
-    """Name the odd ones out: one entry for each component and product that any host has.
+    """Name the odd ones out: one entry for each component and product that any host has, or that is declared.
 
     ``hosts`` is ``{host: what observe returned}``, best of one node type; a host without an answer is told nowhere.
     ``pins`` are declared versions by component, each a text or ``{name: version}``; ``driver`` holds for DRIVER_SET.
-    What is expected is the pin, else what more than half of all tell. Short forms are one version with the long
-    ones that they begin (``text.same_version``); where they would fit several, nothing is proven.
+    What is expected is the pin, else what more than half of those tell that could, where these are more than half of
+    all hosts. Short forms are one version with the long ones that they begin (``text.same_version``); where they
+    would fit several, nothing is proven.
 
     Entry: ``component``, ``name``, ``verdict`` (pass, fail, unknown), ``expected`` (None: not installed, or nobody
     knows), ``basis`` (pinned, majority, no_majority), ``count`` of what was told, ``odd`` rows with their ``host``,
-    ``not_told`` hosts whose version is not known.
+    ``not_told`` hosts whose version is not known: they could not read it, or have no row of it at all.
     """
-    groups: dict[tuple[str, str | None], list[dict]] = {}
-    silent = []
-    for host, answer in hosts.items():
-        rows = rows_of(answer)
-        if rows is None:
-            silent.append(host)
-            continue
-        for row in rows:
-            groups.setdefault((row["component"], row["name"]), []).append({**row, "host": host})
+    pins = pins or {}
+    groups = grouped(hosts)
+    if hosts:
+        groups.update({key: [] for key in _pinned(pins, {component for component, _name in groups})})
     order = {component: number for number, component in enumerate(COMPONENTS)}
     keys = sorted(groups, key=lambda key: (order[key[0]], natural(key[1] or "")))
-    entries = [_judge(key, groups[key], silent, _pin(pins or {}, *key)) for key in keys]
+    entries = [_judge(key, groups[key], _without(key, groups, hosts), _pin(pins, *key)) for key in keys]
     return [entry for entry in entries if entry is not None]
+
+
+def grouped(hosts: Mapping[str, object]) -> dict[tuple[str, str | None], list[dict]]:
+    """Return the rows of all hosts by component and product, each with its ``host``."""
+    groups: dict[tuple[str, str | None], list[dict]] = {}
+    for host, answer in hosts.items():
+        for row in rows_of(answer) or []:
+            groups.setdefault((row["component"], row["name"]), []).append({**row, "host": host})
+    return groups
+
+
+def _without(key: tuple[str, str | None], groups: Mapping, hosts: Mapping[str, object]) -> list[str]:
+    """Return the hosts that say nothing of a product, not even that it is not there."""
+    # The names of these stand for one another: the cards of a host may be of another model, and have no row of this.
+    alike = [other for other in groups if other[0] == key[0] == "firmware"]
+    having = {row["host"] for row in groups[key]}
+    having |= {row["host"] for other in alike for row in groups[other] if row["version"]}
+    return [host for host in hosts if host not in having]
+
+
+def _pinned(pins: Mapping, told: Collection[str]) -> list[tuple[str, str | None]]:
+    """Return what is declared of components that nobody tells."""
+    wanted = {name: pin for name, pin in pins.items() if name in COMPONENTS}
+    # Not every vendor's software tells of both; of one that tells of neither, nobody looked.
+    if not {"driver_kernel", "driver_library"} & {*told, *wanted}:
+        wanted["driver_kernel"] = pins.get("driver")
+    found: list[tuple[str, str | None]] = []
+    for component, pin in wanted.items():
+        if component not in told and pin not in (None, ""):
+            found += [(component, name) for name in (pin if isinstance(pin, Mapping) else [None])]
+    return found
 
 
 def rows_of(answer: object) -> list[dict] | None:
@@ -266,14 +293,14 @@ def _pin(pins: Mapping, component: str, name: str | None) -> tuple[str | None, b
 
 
 def _judge(
-    key: tuple[str, str | None], rows: list[dict], silent: list[str], pin: tuple[str | None, bool]
+    key: tuple[str, str | None], rows: list[dict], without: list[str], pin: tuple[str | None, bool]
 ) -> dict | None:
     unreadable = [row["host"] for row in rows if row.get("version") is None and row.get("source") is not None]
     told = [row for row in rows if row.get("version") is not None or row.get("source") is None]
     wanted, optional = pin
     if not any(row.get("version") for row in told) and not unreadable and (wanted is None or optional):
         return None  # nobody has it, nobody asked for it
-    not_told = [*unreadable, *silent]
+    not_told = [*unreadable, *without]
     expected: str | None = wanted
     if wanted is not None:
         basis = PINNED
@@ -283,6 +310,9 @@ def _judge(
         off = [row for row in told if row.get("version") is not None and not same_version(row["version"], wanted)]
     else:
         agreed, expected = majority([row.get("version") for row in told])
+        telling = {row["host"] for row in told}
+        if 2 * len(telling) <= len(telling.union(not_told)):
+            agreed, expected = False, None  # what most of a few tell is not what most hosts have
         basis = MAJORITY if agreed else NO_MAJORITY
         off = [row for row in told if not _same(row.get("version"), expected)] if agreed else []
     unknown = bool(not_told) or basis == NO_MAJORITY

@@ -394,6 +394,28 @@ def test_another_driver_is_doubted():
     )
 
 
+def test_a_host_that_tells_no_version_is_among_the_versions_seen():
+    proposed = propose({"gpu-1": no_tool(healthy(1)), "gpu-2": healthy(2)})
+    assert proposed["node_types"][H100]["versions"] == [
+        {"component": "driver_kernel", "name": "nvidia", "seen": "570.86.15 on gpu-2; unknown on gpu-1"}
+    ]
+    # Only one tells it, so that nothing differs.
+    assert "version.no_majority" not in [one[0] for one in told(proposed)]
+
+
+def test_a_driver_that_only_the_cards_tell_is_held_against_those_that_files_tell():
+    """amdgpu is the driver of AMD's cards, whichever of the two tells its version."""
+    row = {"component": "driver_kernel", "name": "amdgpu", "subject": None, "version": "6.12.12", "source": "a file"}
+    asked = {}
+    for number in (1, 2, 3):
+        cards = [card("amd", "0000:11:00.0", "MI300X", "1002:74a1", serial=f"S{number}", driver_version="6.12.12")]
+        asked[f"gpu-{number}"] = {"cards": host(cards), "versions": {"versions": [row], "errors": []}}
+    del asked["gpu-3"]["versions"]
+    asked["gpu-3"]["cards"]["devices"][0]["driver_version"] = "6.10.5"
+    found = doubt(survey.propose(asked), "version.differs")
+    assert (found["hosts"], found["seen"], found["siblings"]) == (["gpu-3"], "driver_kernel amdgpu 6.10.5", "6.12.12")
+
+
 def test_where_two_drivers_are_equally_common_none_is_proposed():
     hosts = {"gpu-1": healthy(1), "gpu-2": healthy(2)}
     for one in hosts["gpu-2"]["devices"]:
