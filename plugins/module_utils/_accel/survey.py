@@ -473,28 +473,31 @@ class _Survey:
         answers = {look.host: _version_rows(look) for look in self.type.looks}
         entries = versions.odd(answers)
         groups = versions.grouped(answers)
-        seen = []
+        told = []
         for entry in entries:
             rows = groups[entry["component"], entry["name"]]
             shown = _told(rows, entry["not_told"], self.say, self.language)
-            seen.append({"component": entry["component"], "name": entry["name"], "seen": shown})
+            told.append({"component": entry["component"], "name": entry["name"], "seen": shown})
             if entry["component"] not in _COMPARED:
                 continue
             what = " ".join(part for part in (entry["component"], entry["name"]) if part)
             for row in entry["odd"]:
-                said = row["version"] or self.say["nobody"]
+                said, wanted = (one or self.say["nobody"] for one in (row["version"], entry["expected"]))
+                seen = f"{what} {said}"
+                if entry["component"] == "os":
+                    seen, wanted = f"os {_system(answers[row['host']])}", f"{entry['name']} {wanted}"
                 self.doubt(
                     "version.differs",
                     row["host"],
                     slots=[row["subject"]] if row["subject"] and entry["component"] == "firmware" else (),
-                    seen=f"{what} {said}",
-                    siblings=entry["expected"] or self.say["nobody"],
+                    seen=seen,
+                    siblings=wanted,
                 )
             # Where all that tell one tell the same, only the others are in doubt, and told as such.
             known = [row["version"] for row in rows if row["version"] or not row["source"]]
             if entry["basis"] == versions.NO_MAJORITY and len(answers) > 1 and not versions.majority(known)[0]:
                 self.doubt("version.no_majority", (), seen=f"{what}: {shown}")
-        return seen
+        return told
 
     def driver_version(self) -> tuple[str | None, str]:
         """Return the driver version of most hosts, and where it comes from."""
@@ -562,6 +565,12 @@ def _version_rows(look: Look) -> dict:
     name = names[0] if names else look.vendor
     row = {"component": "driver_kernel", "name": name, "subject": None, "version": driver, "source": "cards"}
     return {"versions": [row]}
+
+
+def _system(answer: Mapping) -> str:
+    """Return "ubuntu 22.04" of the answer of a host."""
+    rows = [row for row in versions.rows_of(answer) or [] if row["component"] == "os"]
+    return " ".join(part for row in rows[:1] for part in (row["name"], row["version"]) if part)
 
 
 def _told(rows: Sequence[Mapping], not_told: Sequence[str], say: Mapping, language: str) -> str:

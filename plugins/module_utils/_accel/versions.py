@@ -12,6 +12,7 @@ tells its version is in the vendor's file.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from . import packages, registry
@@ -232,7 +233,7 @@ def odd(hosts: Mapping[str, object], pins: Mapping | None = None) -> list[dict]:
     ``not_told`` hosts whose version is not known: they could not read it, or have no row of it at all.
     """
     pins = pins or {}
-    groups = grouped(hosts)
+    groups = grouped(hosts, pins)
     if hosts:
         groups.update({key: [] for key in _pinned(pins, {component for component, _name in groups})})
     order = {component: number for number, component in enumerate(COMPONENTS)}
@@ -241,21 +242,50 @@ def odd(hosts: Mapping[str, object], pins: Mapping | None = None) -> list[dict]:
     return [entry for entry in entries if entry is not None]
 
 
-def grouped(hosts: Mapping[str, object]) -> dict[tuple[str, str | None], list[dict]]:
-    """Return the rows of all hosts by component and product, each with its ``host``."""
+def grouped(hosts: Mapping[str, object], pins: Mapping | None = None) -> dict[tuple[str, str | None], list[dict]]:
+    """Return the rows of all hosts by component and product, each with its ``host``.
+
+    A host runs one system, so that those of another one than most stand with them, as ``ubuntu 22.04``.
+    """
+    rows = [{**row, "host": host} for host, answer in hosts.items() for row in rows_of(answer) or []]
+    _under_one_name([row for row in rows if row["component"] == "os"], (pins or {}).get("os"))
     groups: dict[tuple[str, str | None], list[dict]] = {}
-    for host, answer in hosts.items():
-        for row in rows_of(answer) or []:
-            groups.setdefault((row["component"], row["name"]), []).append({**row, "host": host})
+    for row in rows:
+        groups.setdefault((row["component"], row["name"]), []).append(row)
     return groups
+
+
+def _under_one_name(rows: list[dict], pin: object) -> None:
+    """Call all systems what most are, of those that are declared; what another is called goes to its version."""
+    for row in rows:
+        if row["version"] and not row["name"]:
+            row["name"] = "linux"  # os-release(5)
+    named = [row for row in rows if row["name"]]
+    by_name = [name for name, version in pin.items() if version] if isinstance(pin, Mapping) else []
+    # A declared version says which system is meant, where it names none.
+    declared = [row for row in named if row["name"] in by_name or same_version(row["version"], str(pin).strip())]
+    counts = Counter(by_name if by_name and not declared else (row["name"] for row in declared or named))
+    main = min(counts, key=lambda name: (-counts[name], natural(name)), default=None)
+    numbered = {row["name"] for row in named if row["version"]}
+    for row in rows:
+        if row["name"] == main or row["name"] in by_name:
+            continue
+        # A rolling system has no version; its name says all.
+        if row["version"] or (row["name"] and row["name"] not in numbered):
+            row["version"] = " ".join(part for part in (row["name"], row["version"]) if part)
+        row["name"] = main
+
+
+# The names of these stand for one another: a host may have cards of another model, or another system that is declared.
+_ALIKE = ("firmware", "os")
 
 
 def _without(key: tuple[str, str | None], groups: Mapping, hosts: Mapping[str, object]) -> list[str]:
     """Return the hosts that say nothing of a product, not even that it is not there."""
-    # The names of these stand for one another: the cards of a host may be of another model, and have no row of this.
-    alike = [other for other in groups if other[0] == key[0] == "firmware"]
     having = {row["host"] for row in groups[key]}
-    having |= {row["host"] for other in alike for row in groups[other] if row["version"]}
+    for other in groups:
+        if other[0] == key[0] and key[0] in _ALIKE:
+            having |= {row["host"] for row in groups[other] if row["version"]}
     return [host for host in hosts if host not in having]
 
 

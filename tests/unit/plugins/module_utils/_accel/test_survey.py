@@ -403,6 +403,29 @@ def test_a_host_that_tells_no_version_is_among_the_versions_seen():
     assert "version.no_majority" not in [one[0] for one in told(proposed)]
 
 
+def test_a_host_with_another_system_is_doubted():
+    systems = {
+        "gpu-1": ("debian", "12"),
+        "gpu-2": ("debian", "12"),
+        "gpu-3": ("ubuntu", "22.04"),
+        "gpu-4": (None, None),
+    }
+    asked = {}
+    for number, (name, (system, version)) in enumerate(systems.items(), 1):
+        row = {"component": "os", "name": system, "subject": None, "version": version, "source": "/etc/os-release"}
+        asked[name] = {"cards": healthy(number), "versions": {"versions": [row], "errors": []}}
+    proposed = survey.propose(asked)
+    found = doubt(proposed, "version.differs")
+    assert (found["hosts"], found["seen"], found["siblings"]) == (["gpu-3"], "os ubuntu 22.04", "debian 12")
+    assert proposed["node_types"][H100]["versions"] == [
+        {
+            "component": "os",
+            "name": "debian",
+            "seen": "12 on gpu-1, gpu-2; ubuntu 22.04 on gpu-3; unknown on gpu-4",
+        }
+    ]
+
+
 def test_a_driver_that_only_the_cards_tell_is_held_against_those_that_files_tell():
     """amdgpu is the driver of AMD's cards, whichever of the two tells its version."""
     row = {"component": "driver_kernel", "name": "amdgpu", "subject": None, "version": "6.12.12", "source": "a file"}

@@ -632,6 +632,64 @@ def test_what_is_declared_and_told_by_nobody_is_unknown(pins, named, answer):
     assert versions.odd({}, pins) == []
 
 
+def system(name, version):
+    return {"versions": [versions._row("os", name, version=version, source="/etc/os-release")], "errors": []}
+
+
+@pytest.mark.parametrize(
+    ("systems", "pins", "outcome"),
+    [
+        # Another system is another version of what the host runs.
+        ([("debian", "12")] * 2 + [("ubuntu", "22.04")], {}, ("fail", "debian", "12", {"h2": "ubuntu 22.04"}, [])),
+        ([("debian", "12"), ("ubuntu", "22.04")], {}, ("unknown", "debian", None, {}, [])),
+        ([("ubuntu", "22.04"), ("debian", "12")], {}, ("unknown", "debian", None, {}, [])),
+        # One that counts the same way is another system all the same.
+        ([("debian", "12")] * 2 + [("raspbian", "12")], {}, ("fail", "debian", "12", {"h2": "raspbian 12"}, [])),
+        (
+            [("debian", "12")] * 2 + [("raspbian", "12")],
+            {"os": "12"},
+            ("fail", "debian", "12", {"h2": "raspbian 12"}, []),
+        ),
+        # A declared version says which system is meant, even where most run another.
+        (
+            [("debian", "12")] * 2 + [("ubuntu", "22.04")],
+            {"os": 22.04},
+            ("fail", "ubuntu", "22.04", {"h0": "debian 12", "h1": "debian 12"}, []),
+        ),
+        (
+            [("debian", "12")] * 2 + [("ubuntu", "22.04")],
+            {"os": {"ubuntu": "22.04"}},
+            ("fail", "ubuntu", "22.04", {"h0": "debian 12", "h1": "debian 12"}, []),
+        ),
+        ([("ubuntu", "22.04")], {"os": {"debian": "12"}}, ("fail", "debian", "12", {"h0": "ubuntu 22.04"}, [])),
+        ([("ubuntu", "22.04")], {"os": {"debian": "", "rocky": None}}, ("pass", "ubuntu", "22.04", {}, [])),
+        # What can't be read is of no other system; what has no version (rolling) still has a name.
+        ([("debian", "12")] * 2 + [(None, None)], {}, ("unknown", "debian", "12", {}, ["h2"])),
+        ([("debian", "12")] * 2 + [("debian", None)], {}, ("unknown", "debian", "12", {}, ["h2"])),
+        ([("debian", "12")] * 2 + [("arch", None)], {}, ("fail", "debian", "12", {"h2": "arch"}, [])),
+        ([("arch", None)] * 2, {}, ("unknown", "arch", None, {}, ["h0", "h1"])),
+        # os-release(5): a system without a name is called linux.
+        ([("debian", "12")] * 2 + [(None, "12")], {}, ("fail", "debian", "12", {"h2": "linux 12"}, [])),
+        ([(None, None)] * 2, {}, ("unknown", None, None, {}, ["h0", "h1"])),
+    ],
+)
+def test_a_host_with_another_system_is_odd(systems, pins, outcome):
+    hosts = {f"h{number}": system(*one) for number, one in enumerate(systems)}
+    (entry,) = versions.odd(hosts, pins)
+    odd = {row["host"]: row["version"] for row in entry["odd"]}
+    assert (entry["verdict"], entry["name"], entry["expected"], odd, entry["not_told"]) == outcome
+
+
+def test_systems_that_are_all_declared_stand_side_by_side():
+    hosts = {"a": system("debian", "12"), "b": system("ubuntu", "22.04"), "c": system("ubuntu", "24.04")}
+    entries = versions.odd(hosts, {"os": {"debian": "12", "ubuntu": "22.04"}})
+    assert [(entry["name"], entry["verdict"], entry["not_told"]) for entry in entries] == [
+        ("debian", "pass", []),
+        ("ubuntu", "fail", []),
+    ]
+    assert [row["host"] for row in entries[1]["odd"]] == ["c"]
+
+
 def test_cards_are_held_against_cards_of_their_model():
     rows = [{**CARD, "slot": {"label": f"SXM{number}"}} for number in range(1, 9)]
     odd = [{**row, "firmware_version": "96.00.5E.00.01"} if row["slot"]["label"] == "SXM3" else row for row in rows]
