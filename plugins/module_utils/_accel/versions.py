@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from . import packages, registry
 from .parallel import command_of, run_all
@@ -226,7 +226,8 @@ def odd(hosts: Mapping[str, object], pins: Mapping | None = None) -> list[dict]:
     ``pins`` are declared versions by component, each a text or ``{name: version}``; ``driver`` holds for DRIVER_SET.
     What is expected is the pin, else what more than half of those tell that could, where these are more than half of
     all hosts. Short forms are one version with the long ones that they begin (``text.same_version``); where they
-    would fit several, nothing is proven.
+    would fit several, nothing is proven. Hosts that fit a pin that is a short form, but differ from each other in full,
+    are held against what more than half of these tell, which is then expected.
 
     Entry: ``component``, ``name``, ``verdict`` (pass, fail, unknown), ``expected`` (None: not installed, or nobody
     knows), ``basis`` (pinned, majority, no_majority), ``count`` of what was told, ``odd`` rows with their ``host``,
@@ -337,7 +338,13 @@ def _judge(
         # Not there is not another version: the in-kernel driver has none. Whoever must have it is told as unknown.
         absent = [row["host"] for row in told if row.get("version") is None]
         not_told += [] if optional else absent
-        off = [row for row in told if row.get("version") is not None and not same_version(row["version"], wanted)]
+        off = [row for row in told if row["version"] is not None and not same_version(row["version"], wanted)]
+        fitting = [row for row in told if same_version(row["version"], wanted)]
+        # A short form fits several releases, of which hosts are to run one all the same.
+        if not _one_release(row["version"] for row in fitting):
+            agreed, common = majority([row["version"] for row in fitting])
+            basis, expected = (PINNED, common) if agreed else (NO_MAJORITY, wanted)
+            off += [row for row in fitting if agreed and not _same(row["version"], common)]
     else:
         agreed, expected = majority([row.get("version") for row in told])
         telling = {row["host"] for row in told}
@@ -367,12 +374,17 @@ def majority(versions: Sequence[str | None]) -> tuple[bool, str | None]:
     for version in dict.fromkeys(versions):
         alike = [told for told in versions if _same(told, version)]
         # A short form may stand for two releases; then it decides nothing.
-        clear = all(_same(one, other) for one in alike for other in alike)
-        if clear and 2 * len(alike) > len(versions):
+        if _one_release(alike) and 2 * len(alike) > len(versions):
             best[version] = len(alike)
     if not best or not all(_same(one, other) for one in best for other in best):
         return False, None
     return True, max(best, key=lambda version: (best[version], len(version or "")))
+
+
+def _one_release(versions: Iterable[str | None]) -> bool:
+    """Tell whether all of them may be one: no two of them differ, not even where a short form fits both."""
+    distinct = set(versions)
+    return all(_same(one, other) for one in distinct for other in distinct)
 
 
 def _same(one: str | None, other: str | None) -> bool:
