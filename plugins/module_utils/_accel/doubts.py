@@ -126,6 +126,12 @@ DOUBTS = {
         "The card fell off the bus. It is not counted on this host; compare the proposed number with the data sheet.",
         "该卡已脱离总线，未计入该主机的数量；请将提出的数量与规格书核对。",
     ),
+    "card.no_address": _text(
+        "{where}: no address on the bus could be read of a card ({seen}); the slot map lacks it; siblings: {siblings}",
+        "{where}：无法读取一张卡（{seen}）的总线地址，槽位表中没有它；同类主机：{siblings}",
+        "Ask the vendor's tool by hand. It may be the card at an address where the bus shows one that does not answer.",
+        "请手工执行厂商工具。它可能就是总线上可见但没有应答的那张卡。",
+    ),
     "card.stranger": _text(
         "{where}: a card of another kind ({seen}), siblings: {siblings}; it is not in the proposal",
         "{where}：其他种类的卡（{seen}），同类主机：{siblings}；未列入提议",
@@ -290,6 +296,7 @@ WORDS = {
         "unknown": "unknown",
         "cards": "{0} cards",
         "lanes": "x{0}",
+        "index": "index {0}",
         "serial": "serial {0}",
         "uuid": "UUID {0}",
         "last_serial": "last serial {0}",
@@ -368,6 +375,7 @@ WORDS = {
         "unknown": "未知",
         "cards": "{0} 张卡",
         "lanes": "x{0}",
+        "index": "序号 {0}",
         "serial": "序列号 {0}",
         "uuid": " UUID {0}",
         "last_serial": "最后已知序列号 {0}",

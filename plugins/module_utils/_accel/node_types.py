@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from . import pci
 from .contract import GROUPS
-from .model import SLOT_TABLE_ERROR
+from .model import SLOT_TABLE_ERROR, dict_of
 from .slot_names import natural
 
 ANSWERED, SILENT, FAILED, NOT_ASKED = "answered", "silent", "failed", "not_asked"
@@ -29,15 +30,21 @@ _LIKELY_PART = 0.5
 # So many hosts with exactly the same cards are the norm, even where a single one has a card more.
 _NORM = 3
 _GIB = 1 << 30
+# No count and no measure of a card is as large; what is, no arithmetic with floats takes.
+_LARGEST = 1 << 63
 # Ansible would run these as a template, on the controller.
 _TEMPLATE = re.compile(r"\{[{%#]")
 
 
 @dataclass
 class Card:
-    """One card as a host shows it. ``state`` is ok, lost, not_reported, or bus where no tool was asked."""
+    """One card as a host shows it. ``state`` is ok, lost, not_reported, or bus where no tool was asked.
+
+    ``address`` is "" where none could be read: such a card has no place, and is like no card of another host.
+    """
 
     address: str = ""
+    index: int | None = None
     vendor: str = ""
     pci_id: str | None = None
     model: str | None = None
@@ -94,7 +101,9 @@ class Look:
     def places(self) -> frozenset:
         """Return where the bus shows cards of the kind that most cards are of."""
         if self._places is None:  # asked for over and over where hosts are compared
-            self._places = frozenset(card.place for card in self.own() if card.pci_id == self.pci_id and card.pci_id)
+            self._places = frozenset(
+                card.place for card in self.own() if card.place and card.pci_id and card.pci_id == self.pci_id
+            )
         return self._places
 
 
@@ -122,99 +131,157 @@ class NodeType:
 # ------------------------------------------------------------------------------------------------------ one host
 
 
-def look_at(host: str, observed: Mapping | None) -> Look:
+def look_at(host: str, observed: object) -> Look:
     """Return what a host showed, from what the modules returned for it.
 
     ``observed``: ``cards`` (accelerator_info), ``versions`` (version_info), ``baseline`` (baseline_info), each as
-    returned, and ``error``, what went wrong where asking it broke.
+    returned, and ``error``, what went wrong where asking it broke. A value that is not of the kind that the module
+    returns is unknown and told in ``errors``: one host's odd answer must not cost the others their survey.
     """
-    observed = observed or {}
-    told = observed.get("cards") or {}
-    error = " ".join(str(observed.get("error") or "").split())[:300]
+    answers = dict_of(observed)
+    told = dict_of(answers.get("cards"))
+    error = " ".join(str(answers.get("error") or "").split())[:300]
     if not isinstance(told.get("devices"), list):
         failed = error or (told.get("failed") and " ".join(str(told.get("msg") or "?").split())[:300])
         return Look(host, FAILED, str(failed)) if failed else Look(host, SILENT)
-    look = Look(host, tool_count=told.get("count"), bus_read=told.get("bus_count") is not None)
-    look.tools = list(told.get("tools") or [])
-    look.errors = [one for one in told.get("errors") or [] if not str(one).startswith(SLOT_TABLE_ERROR)]
-    look.versions = dict(observed.get("versions") or {})
-    look.errors += look.versions.get("errors") or []
+    look = Look(host)
+    cards = _Answer(told, "accelerator_info", look.errors)
+    look.tool_count = cards.whole("count")
+    bus_count = cards.whole("bus_count")
+    look.bus_read = bus_count is not None
+    look.tools = [one.told for one in cards.answers("tools")]
+    look.errors += [one for one in cards.texts("errors") if not one.startswith(SLOT_TABLE_ERROR)]
+    versions = _Answer(dict_of(answers.get("versions")), "version_info", look.errors)
+    rows = [one.told for one in versions.answers("versions")]
+    look.versions = {"versions": rows} if isinstance(versions.told.get("versions"), list) else {}
+    look.errors += versions.texts("errors")
     if error:
         look.errors.append(error)
-    look.cards = [_answered(one, look) for one in told["devices"]]
-    look.cards += [_unanswered(one, look) for one in told.get("unanswered") or []]
+    look.cards = [_answered(one, look) for one in cards.answers("devices")]
+    look.cards += [_unanswered(one, look) for one in cards.answers("unanswered")]
     look.cards.sort(key=lambda card: pci.sort_key(card.address) if card.address else (1 << 40,))
-    baseline = observed.get("baseline") or {}
-    look.zone = _plain(baseline.get("time_zone"), look)
-    clock = baseline.get("clock") or {}
+    baseline = _Answer(dict_of(answers.get("baseline")), "baseline_info", look.errors)
+    look.zone = baseline.text("time_zone", look)
+    clock = baseline.below("clock")
     # A host that follows its own clock, or none, names no server.
-    if clock.get("synchronised") and not clock.get("local"):
-        look.clock = _plain(clock.get("reference"), look)
-    _kind(look, told.get("bus_count"))
+    if clock.told.get("synchronised") and not clock.told.get("local"):
+        look.clock = clock.text("reference", look)
+    _kind(look, bus_count)
     return look
 
 
-def _answered(device: Mapping, look: Look) -> Card:
+class _Answer:
+    """Reads values of one mapping that a module returned; None, and a word in ``errors``, where it is another kind."""
+
+    def __init__(self, told: dict, module: str, errors: list[str], path: str = "") -> None:
+        self.told, self.module, self.errors, self.path = told, module, errors, path
+
+    def _read(self, name: str, kind: type | tuple[type, ...]) -> Any:
+        value = self.told.get(name)
+        fits = isinstance(value, kind) and not isinstance(value, bool)
+        if fits and isinstance(value, (int, float)):
+            fits = 0 <= value < _LARGEST
+        if value is not None and not fits:
+            self.errors.append(f"{self.module}: {self.path}{name} is {value!r:.80}, which can't be read")
+        return value if fits else None
+
+    def whole(self, name: str) -> int | None:
+        return self._read(name, int)
+
+    def number(self, name: str) -> float | None:
+        return self._read(name, (int, float))
+
+    def text(self, name: str, look: Look) -> str | None:
+        """Return a text that may stand in an inventory."""
+        value = self._read(name, str)
+        return None if value is None else _plain(value, look)
+
+    def texts(self, name: str) -> list[str]:
+        return [str(one) for one in self._read(name, list) or []]
+
+    def below(self, name: str) -> _Answer:
+        """Return the reader of a mapping within this one."""
+        return _Answer(self._read(name, dict) or {}, self.module, self.errors, f"{self.path}{name}.")
+
+    def answers(self, name: str) -> list[_Answer]:
+        """Return the readers of the mappings in a list."""
+        found = []
+        for one in self._read(name, list) or []:
+            if isinstance(one, dict):
+                found.append(_Answer(one, self.module, self.errors))
+            else:
+                self.errors.append(f"{self.module}: {self.path}{name} has {one!r:.80}, which can't be read")
+        return found
+
+
+def _answered(device: _Answer, look: Look) -> Card:
     card = _card(device, look)
-    memory = device.get("memory_bytes")
+    memory = device.number("memory_bytes")
     card.memory_gib = memory / _GIB if memory else None
-    card.state = "bus" if device.get("source") == "sysfs" else "ok"
-    card.source = _plain(device.get("source"), look) or ""
-    card.partitions = len(device.get("logical") or [])
-    card.driver = _plain(device.get("driver_version"), look)
-    health = device.get("health") or {}
-    if health.get("state") == "critical":
-        card.sick = " ".join("; ".join(str(one) for one in health.get("reasons") or []).split())[:200]
-        card.sick = card.sick or "critical"
-    for port in device.get("ports") or []:
-        kind = str(port.get("kind") or "")
+    card.source = device.text("source", look) or ""
+    card.state = "bus" if card.source == "sysfs" else "ok"
+    card.index = device.whole("index")
+    card.partitions = len(device.answers("logical"))
+    card.driver = device.text("driver_version", look)
+    health = device.below("health")
+    if health.told.get("state") == "critical":
+        card.sick = " ".join("; ".join(health.texts("reasons")).split())[:200] or "critical"
+    for port in device.answers("ports"):
+        kind = str(port.told.get("kind") or "")
         card.ports[kind] = card.ports.get(kind, 0) + 1
     return card
 
 
-def _unanswered(entry: Mapping, look: Look) -> Card:
+def _unanswered(entry: _Answer, look: Look) -> Card:
     card = _card(entry, look)
-    card.state = "lost" if entry.get("state") == "lost" else "not_reported"
-    card.reason = entry.get("reason")
+    card.state = "lost" if entry.told.get("state") == "lost" else "not_reported"
+    card.reason = entry.text("reason", look)
     return card
 
 
-def _card(one: Mapping, look: Look) -> Card:
-    link, slot = one.get("link") or {}, one.get("slot") or {}
+def _card(one: _Answer, look: Look) -> Card:
+    link, slot = one.below("link"), one.below("slot")
     return Card(
-        address=str(one.get("pci_address") or ""),
-        vendor=str(one.get("vendor") or ""),
-        pci_id=one.get("pci_id"),
-        model=_plain(one.get("model"), look),
-        serial=_plain(one.get("serial"), look),
-        uuid=_plain(one.get("uuid"), look),
-        width=link.get("width"),
-        max_width=link.get("max_width"),
-        max_speed=link.get("max_speed_gts"),
-        limited_by=link.get("limited_by"),
-        slot=_plain(slot.get("label"), look),
-        slot_source=slot.get("source"),
+        address=_address(one, look),
+        vendor=one.text("vendor", look) or "",
+        pci_id=one.text("pci_id", look),
+        model=one.text("model", look),
+        serial=one.text("serial", look),
+        uuid=one.text("uuid", look),
+        width=link.whole("width"),
+        max_width=link.whole("max_width"),
+        max_speed=link.number("max_speed_gts"),
+        limited_by=link.text("limited_by", look),
+        slot=slot.text("label", look),
+        slot_source=slot.text("source", look),
     )
 
 
-def _plain(value: object, look: Look) -> str | None:
+def _address(one: _Answer, look: Look) -> str:
+    """Return where a card sits, "" where that can't be read; what stands there instead is told."""
+    told = one.text("pci_address", look)
+    try:
+        return pci.normalise(told or "") or ""
+    except ValueError:
+        look.errors.append(f"accelerator_info: pci_address is {told!r:.80}, which can't be read")
+        return ""
+
+
+def _plain(value: str, look: Look) -> str | None:
     """Return a text that may stand in an inventory; None, noted on the look, for one that would be run there."""
-    if value is None:
-        return None
-    text = str(value).strip()
+    text = value.strip()
     if _TEMPLATE.search(text) or not text.isprintable():
         look.strange.append("".join(sign if sign.isprintable() else "?" for sign in text)[:80])
         return None
     return text or None
 
 
-def _kind(look: Look, bus_count: object) -> None:
+def _kind(look: Look, bus_count: int | None) -> None:
     """Say of which vendor and model most cards are, and how many of that vendor the bus shows."""
     vendors = Counter(card.vendor for card in look.cards)
     look.vendors = dict(vendors)
-    if look.bus_read and isinstance(bus_count, int) and not look.cards:
-        look.count = bus_count
     if not look.cards:
+        look.count = bus_count
         return
     look.vendor = most_frequent(vendors)
     own = look.own()
@@ -222,7 +289,7 @@ def _kind(look: Look, bus_count: object) -> None:
     look.pci_id = most_frequent(ids) if ids else None
     models = Counter(card.model for card in own if card.model and card.pci_id == look.pci_id)
     look.model = most_frequent(models) if models else None
-    if look.bus_read and isinstance(bus_count, int):
+    if bus_count is not None:
         # A card that left the bus may still be spoken of; only what the bus shows is counted.
         shown = {card.place for card in own if card.address and card.pci_id}
         look.count = bus_count if len(vendors) == 1 else min(bus_count, len(shown))
@@ -355,8 +422,13 @@ def _count(node_type: NodeType) -> int:
 
 
 def _layout(node_type: NodeType) -> frozenset:
-    """Return where cards sit on most hosts that show all of them."""
-    seen = Counter(look.places() for look in node_type.full() if look.places())
+    """Return where cards sit on most hosts that show all of them, best of those where each tells its place."""
+    full = [look for look in node_type.full() if look.places()]
+    told = [look for look in full if all(card.place for card in look.own())]
+    together = frozenset(place for look in full for place in look.places())
+    if not told and full and len(together) <= (node_type.count or 0):
+        return together  # each host lacks other places, and all are of one server model
+    seen = Counter(look.places() for look in told or full)
     return min(seen, key=lambda one: (-seen[one], sorted(one))) if seen else frozenset()
 
 

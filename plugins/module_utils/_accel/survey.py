@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from . import doubts as texts
-from . import pci, versions
+from . import pci, registry, versions
 from .contract import ACCELERATOR_NODES, ALL_HOSTS, GROUPS
 from .model import TOOL_ABSENT, TOOL_OK
 from .node_types import ANSWERED, NOT_ASKED, Card, Look, NodeType, group, look_at, most_frequent, name_types
@@ -108,7 +108,14 @@ class _Survey:
 
     def slot_of(self, card: Card) -> str:
         """Return how to call the place of a card: its slot, what siblings call its address, else the address."""
-        return card.slot or self.slots.get(card.place, {}).get("label") or card.address or "?"
+        return card.slot or self.slots.get(card.place, {}).get("label") or card.address or self.name_of(card)
+
+    def name_of(self, card: Card) -> str:
+        """Return what tells a card without an address from others of its host: its index, serial or UUID."""
+        known = [] if card.index is None else [self.say["index"].format(card.index)]
+        if card.serial or card.uuid:
+            known.append((self.say["serial"] if card.serial else self.say["uuid"]).format(card.serial or card.uuid))
+        return self.say["comma"].join(one.strip() for one in known) or self.say["unknown"]
 
     def slots_of(self, cards: Iterable[Card]) -> list[str]:
         """Return how to call the places of cards, SXM2 before SXM10."""
@@ -119,7 +126,7 @@ class _Survey:
 
         def there(other: Look) -> str | None:
             for one in other.own():
-                if one.place == card.place or (card.slot and one.slot == card.slot):
+                if (card.place and one.place == card.place) or (card.slot and one.slot == card.slot):
                     return one.model or one.pci_id if one.state in ("ok", "bus") else one.state
             return None
 
@@ -225,6 +232,7 @@ class _Survey:
             for card in look.own():
                 if card.sick:
                     self.doubt("card.sick", look.host, slots=[self.slot_of(card)], seen=card.sick)
+            self._placeless(look)
             for card in self.strangers[look.host]:
                 others = self.siblings(look.host, lambda one: one.model)
                 self.doubt(
@@ -238,6 +246,21 @@ class _Survey:
         self._partitions()
         self._models()
 
+    def _placeless(self, look: Look) -> None:
+        """Doubt each card whose address could not be read, with the places where only the siblings show one."""
+        left = sorted(self.type.layout - look.places(), key=pci.sort_key)
+        having = [one.host for one in self.type.looks if left and one.places() >= set(left)]
+        there, hosts = texts.listed(left, self.language, 4), texts.listed(having, self.language, 3)
+        for card in look.cards:
+            if not card.address:
+                self.doubt(
+                    "card.no_address",
+                    look.host,
+                    slots=[card.slot] if card.slot else (),
+                    seen=self.name_of(card),
+                    siblings=self.say["of"].format(there, hosts) if having and card.vendor == look.vendor else None,
+                )
+
     def _silent(self, look: Look) -> None:
         """Doubt each card that did not answer; those that one cause silenced, such as a driver, together."""
         silent: dict[tuple[str, str], list[Card]] = {}
@@ -246,7 +269,7 @@ class _Survey:
                 name = "card.lost" if card.state == "lost" else "card.silent"
                 # Nothing on the bus told whose it is.
                 name = "card.off_bus" if card.state == "lost" and not card.pci_id else name
-                silent.setdefault((name, card.reason or card.address), []).append(card)
+                silent.setdefault((name, card.reason or card.address or self.say["no_reason"]), []).append(card)
         for (name, why), cards in silent.items():
             seen = [why, *(self._known_of(cards[0]) if len(cards) == 1 else ())]
             others = self.beside(look, cards[0])
@@ -436,9 +459,10 @@ class _Survey:
                     others = self.siblings(look.host, partial(_label_at, place=card.place))
                     self.doubt("slot.differs", look.host, slots=[card.address], seen=card.slot, siblings=others)
             if unnamed:
-                places = [card.place for card in unnamed]
+                places = [card.place for card in unnamed if card.place]
                 others = self.siblings(look.host, partial(_labels_at, places=places, language=self.language))
-                self.doubt("slot.none", look.host, slots=[card.address for card in unnamed], siblings=others)
+                named = [card.address or self.name_of(card) for card in unnamed]
+                self.doubt("slot.none", look.host, slots=named, siblings=others)
             for source, slots in weak.items():
                 self.doubt("slot.weak", look.host, slots=sorted(slots, key=natural), seen=source)
 
@@ -448,30 +472,32 @@ class _Survey:
         """Return what ``versions.odd`` says of the hosts that answered, with a doubt for each that differs."""
         answers = {look.host: _version_rows(look) for look in self.type.looks}
         entries = versions.odd(answers)
+        groups = versions.grouped(answers)
+        told = []
         for entry in entries:
+            rows = groups[entry["component"], entry["name"]]
+            shown = _told(rows, entry["not_told"], self.say, self.language)
+            told.append({"component": entry["component"], "name": entry["name"], "seen": shown})
             if entry["component"] not in _COMPARED:
                 continue
             what = " ".join(part for part in (entry["component"], entry["name"]) if part)
             for row in entry["odd"]:
-                said = row["version"] or self.say["nobody"]
+                said, wanted = (one or self.say["nobody"] for one in (row["version"], entry["expected"]))
+                seen = f"{what} {said}"
+                if entry["component"] == "os":
+                    seen, wanted = f"os {_system(answers[row['host']])}", f"{entry['name']} {wanted}"
                 self.doubt(
                     "version.differs",
                     row["host"],
                     slots=[row["subject"]] if row["subject"] and entry["component"] == "firmware" else (),
-                    seen=f"{what} {said}",
-                    siblings=entry["expected"] or self.say["nobody"],
+                    seen=seen,
+                    siblings=wanted,
                 )
-            if entry["basis"] == versions.NO_MAJORITY and len(answers) > 1:
-                told = _told(answers, entry, self.say, self.language)
-                self.doubt("version.no_majority", (), seen=f"{what}: {told}")
-        return [
-            {
-                "component": entry["component"],
-                "name": entry["name"],
-                "seen": _told(answers, entry, self.say, self.language),
-            }
-            for entry in entries
-        ]
+            # Where all that tell one tell the same, only the others are in doubt, and told as such.
+            known = [row["version"] for row in rows if row["version"] or not row["source"]]
+            if entry["basis"] == versions.NO_MAJORITY and len(answers) > 1 and not versions.majority(known)[0]:
+                self.doubt("version.no_majority", (), seen=f"{what}: {shown}")
+        return told
 
     def driver_version(self) -> tuple[str | None, str]:
         """Return the driver version of most hosts, and where it comes from."""
@@ -529,25 +555,31 @@ def _tool_version(look: Look, name: str) -> str | None:
 
 def _version_rows(look: Look) -> dict:
     """Return the rows of version_info; where it did not answer, the driver that the cards tell."""
-    rows = look.versions.get("versions")
-    if isinstance(rows, list):
-        return {"versions": rows}
+    if look.versions:
+        return look.versions
     driver = _usual(card.driver for card in look.own() if card.driver)
     if driver is None:
         return {}
-    row = {"component": "driver_kernel", "name": look.vendor, "subject": None, "version": driver, "source": "cards"}
+    vendor = registry.VENDORS.get(look.vendor)
+    names = [one.name for one in vendor.versions if one.component == "driver_kernel"] if vendor else []
+    name = names[0] if names else look.vendor
+    row = {"component": "driver_kernel", "name": name, "subject": None, "version": driver, "source": "cards"}
     return {"versions": [row]}
 
 
-def _told(answers: Mapping, entry: Mapping, say: Mapping, language: str) -> str:
-    """Return "570.86.15 on gpu-01, gpu-02; 570.124 on gpu-03" of one component."""
+def _system(answer: Mapping) -> str:
+    """Return "ubuntu 22.04" of the answer of a host."""
+    rows = [row for row in versions.rows_of(answer) or [] if row["component"] == "os"]
+    return " ".join(part for row in rows[:1] for part in (row["name"], row["version"]) if part)
+
+
+def _told(rows: Sequence[Mapping], not_told: Sequence[str], say: Mapping, language: str) -> str:
+    """Return "570.86.15 on gpu-01, gpu-02; 570.124 on gpu-03; unknown on gpu-04" of one component."""
     told: dict[str, list[str]] = {}
-    for host, answer in answers.items():
-        for row in answer.get("versions") or []:
-            if (row.get("component"), row.get("name")) == (entry["component"], entry["name"]):
-                version = str(row.get("version") or (say["unknown"] if row.get("source") else say["nobody"]))
-                if host not in told.setdefault(version, []):
-                    told[version].append(host)
+    known = [(row["version"] or say["nobody"], row["host"]) for row in rows if row["version"] or not row["source"]]
+    for version, host in [*known, *((say["unknown"], host) for host in not_told)]:
+        if host not in told.setdefault(version, []):
+            told[version].append(host)
     order = sorted(told, key=lambda one: (-len(told[one]), natural(one)))
     return "; ".join(say["of"].format(one, texts.listed(told[one], language, 3)) for one in order)
 
@@ -641,7 +673,7 @@ def _doubt_twins(looks: Iterable[Look], in_type: Mapping, found: _Doubts, langua
                 "card.twin",
                 hosts,
                 in_type.get(hosts[0]),
-                slots=[card.slot or card.address for _look, card in places],
+                slots=[one for one in (card.slot or card.address for _look, card in places) if one],
                 seen=say[kind].format(value),
             )
 

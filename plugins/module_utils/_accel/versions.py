@@ -12,7 +12,8 @@ tells its version is in the vendor's file.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from . import packages, registry
 from .parallel import command_of, run_all
@@ -219,33 +220,97 @@ def _add_driver(found: dict[tuple[str, str], list[dict]], vendor: str, driver: M
 
 
 def odd(hosts: Mapping[str, object], pins: Mapping | None = None) -> list[dict]:
-    """Name the odd ones out: one entry for each component and product that any host has.
+    """Name the odd ones out: one entry for each component and product that any host has, or that is declared.
 
     ``hosts`` is ``{host: what observe returned}``, best of one node type; a host without an answer is told nowhere.
     ``pins`` are declared versions by component, each a text or ``{name: version}``; ``driver`` holds for DRIVER_SET.
-    What is expected is the pin, else what more than half of all tell. Short forms are one version with the long
-    ones that they begin (``text.same_version``); where they would fit several, nothing is proven.
+    What is expected is the pin, else what more than half of those tell that could, where these are more than half of
+    all hosts. Short forms are one version with the long ones that they begin (``text.same_version``); where they
+    would fit several, nothing is proven. Hosts that fit a pin that is a short form, but differ from each other in full,
+    are held against what more than half of these tell, which is then expected.
 
     Entry: ``component``, ``name``, ``verdict`` (pass, fail, unknown), ``expected`` (None: not installed, or nobody
     knows), ``basis`` (pinned, majority, no_majority), ``count`` of what was told, ``odd`` rows with their ``host``,
-    ``not_told`` hosts whose version is not known.
+    ``not_told`` hosts whose version is not known: they could not read it, or have no row of it at all.
     """
-    groups: dict[tuple[str, str | None], list[dict]] = {}
-    silent = []
-    for host, answer in hosts.items():
-        rows = answer.get("versions") if isinstance(answer, Mapping) else None
-        if not isinstance(rows, list):
-            silent.append(host)
-            continue
-        for row in rows:
-            if isinstance(row, Mapping) and row.get("component") in COMPONENTS:
-                key = (str(row["component"]), row.get("name"))
-                version = str(row.get("version") or "") or None
-                groups.setdefault(key, []).append({**row, "host": host, "version": version})
+    pins = pins or {}
+    groups = grouped(hosts, pins)
+    if hosts:
+        groups.update({key: [] for key in _pinned(pins, {component for component, _name in groups})})
     order = {component: number for number, component in enumerate(COMPONENTS)}
     keys = sorted(groups, key=lambda key: (order[key[0]], natural(key[1] or "")))
-    entries = [_judge(key, groups[key], silent, _pin(pins or {}, *key)) for key in keys]
+    entries = [_judge(key, groups[key], _without(key, groups, hosts), _pin(pins, *key)) for key in keys]
     return [entry for entry in entries if entry is not None]
+
+
+def grouped(hosts: Mapping[str, object], pins: Mapping | None = None) -> dict[tuple[str, str | None], list[dict]]:
+    """Return the rows of all hosts by component and product, each with its ``host``.
+
+    A host runs one system, so that those of another one than most stand with them, as ``ubuntu 22.04``.
+    """
+    rows = [{**row, "host": host} for host, answer in hosts.items() for row in rows_of(answer) or []]
+    _under_one_name([row for row in rows if row["component"] == "os"], (pins or {}).get("os"))
+    groups: dict[tuple[str, str | None], list[dict]] = {}
+    for row in rows:
+        groups.setdefault((row["component"], row["name"]), []).append(row)
+    return groups
+
+
+def _under_one_name(rows: list[dict], pin: object) -> None:
+    """Call all systems what most are, of those that are declared; what another is called goes to its version."""
+    for row in rows:
+        if row["version"] and not row["name"]:
+            row["name"] = "linux"  # os-release(5)
+    named = [row for row in rows if row["name"]]
+    by_name = [name for name, version in pin.items() if version] if isinstance(pin, Mapping) else []
+    # A declared version says which system is meant, where it names none.
+    declared = [row for row in named if row["name"] in by_name or same_version(row["version"], str(pin).strip())]
+    counts = Counter(by_name if by_name and not declared else (row["name"] for row in declared or named))
+    main = min(counts, key=lambda name: (-counts[name], natural(name)), default=None)
+    numbered = {row["name"] for row in named if row["version"]}
+    for row in rows:
+        if row["name"] == main or row["name"] in by_name:
+            continue
+        # A rolling system has no version; its name says all.
+        if row["version"] or (row["name"] and row["name"] not in numbered):
+            row["version"] = " ".join(part for part in (row["name"], row["version"]) if part)
+        row["name"] = main
+
+
+# The names of these stand for one another: a host may have cards of another model, or another system that is declared.
+_ALIKE = ("firmware", "os")
+
+
+def _without(key: tuple[str, str | None], groups: Mapping, hosts: Mapping[str, object]) -> list[str]:
+    """Return the hosts that say nothing of a product, not even that it is not there."""
+    having = {row["host"] for row in groups[key]}
+    for other in groups:
+        if other[0] == key[0] and key[0] in _ALIKE:
+            having |= {row["host"] for row in groups[other] if row["version"]}
+    return [host for host in hosts if host not in having]
+
+
+def _pinned(pins: Mapping, told: Collection[str]) -> list[tuple[str, str | None]]:
+    """Return what is declared of components that nobody tells."""
+    wanted = {name: pin for name, pin in pins.items() if name in COMPONENTS}
+    # Not every vendor's software tells of both; of one that tells of neither, nobody looked.
+    if not {"driver_kernel", "driver_library"} & {*told, *wanted}:
+        wanted["driver_kernel"] = pins.get("driver")
+    found: list[tuple[str, str | None]] = []
+    for component, pin in wanted.items():
+        if component not in told and pin not in (None, ""):
+            found += [(component, name) for name in (pin if isinstance(pin, Mapping) else [None])]
+    return found
+
+
+def rows_of(answer: object) -> list[dict] | None:
+    """Return the rows of what ``observe`` returned, each value a text or None; None where a host did not answer."""
+    rows = answer.get("versions") if isinstance(answer, Mapping) else None
+    if not isinstance(rows, list):
+        return None
+    known = [row for row in rows if isinstance(row, Mapping) and row.get("component") in COMPONENTS]
+    texts = [{key: None if row.get(key) is None else str(row[key]) for key in _row("", None)} for row in known]
+    return [{**row, "version": row["version"] or None} for row in texts]
 
 
 def _pin(pins: Mapping, component: str, name: str | None) -> tuple[str | None, bool]:
@@ -259,23 +324,32 @@ def _pin(pins: Mapping, component: str, name: str | None) -> tuple[str | None, b
 
 
 def _judge(
-    key: tuple[str, str | None], rows: list[dict], silent: list[str], pin: tuple[str | None, bool]
+    key: tuple[str, str | None], rows: list[dict], without: list[str], pin: tuple[str | None, bool]
 ) -> dict | None:
     unreadable = [row["host"] for row in rows if row.get("version") is None and row.get("source") is not None]
     told = [row for row in rows if row.get("version") is not None or row.get("source") is None]
     wanted, optional = pin
     if not any(row.get("version") for row in told) and not unreadable and (wanted is None or optional):
         return None  # nobody has it, nobody asked for it
-    not_told = [*unreadable, *silent]
+    not_told = [*unreadable, *without]
     expected: str | None = wanted
     if wanted is not None:
         basis = PINNED
         # Not there is not another version: the in-kernel driver has none. Whoever must have it is told as unknown.
         absent = [row["host"] for row in told if row.get("version") is None]
         not_told += [] if optional else absent
-        off = [row for row in told if row.get("version") is not None and not same_version(row["version"], wanted)]
+        off = [row for row in told if row["version"] is not None and not same_version(row["version"], wanted)]
+        fitting = [row for row in told if same_version(row["version"], wanted)]
+        # A short form fits several releases, of which hosts are to run one all the same.
+        if not _one_release(row["version"] for row in fitting):
+            agreed, common = majority([row["version"] for row in fitting])
+            basis, expected = (PINNED, common) if agreed else (NO_MAJORITY, wanted)
+            off += [row for row in fitting if agreed and not _same(row["version"], common)]
     else:
         agreed, expected = majority([row.get("version") for row in told])
+        telling = {row["host"] for row in told}
+        if 2 * len(telling) <= len(telling.union(not_told)):
+            agreed, expected = False, None  # what most of a few tell is not what most hosts have
         basis = MAJORITY if agreed else NO_MAJORITY
         off = [row for row in told if not _same(row.get("version"), expected)] if agreed else []
     unknown = bool(not_told) or basis == NO_MAJORITY
@@ -300,12 +374,17 @@ def majority(versions: Sequence[str | None]) -> tuple[bool, str | None]:
     for version in dict.fromkeys(versions):
         alike = [told for told in versions if _same(told, version)]
         # A short form may stand for two releases; then it decides nothing.
-        clear = all(_same(one, other) for one in alike for other in alike)
-        if clear and 2 * len(alike) > len(versions):
+        if _one_release(alike) and 2 * len(alike) > len(versions):
             best[version] = len(alike)
     if not best or not all(_same(one, other) for one in best for other in best):
         return False, None
     return True, max(best, key=lambda version: (best[version], len(version or "")))
+
+
+def _one_release(versions: Iterable[str | None]) -> bool:
+    """Tell whether all of them may be one: no two of them differ, not even where a short form fits both."""
+    distinct = set(versions)
+    return all(_same(one, other) for one in distinct for other in distinct)
 
 
 def _same(one: str | None, other: str | None) -> bool:

@@ -30,6 +30,15 @@ def test_what_can_be_no_answer_is_refused(hosts, pins):
         filters.odd_versions(hosts, pins)
 
 
+@pytest.mark.parametrize("junk", [[], ["cuda"], {"x": 1}, 5, 1.5, True, "", "{{ x }}"])
+@pytest.mark.parametrize("key", ROW)
+def test_rows_of_any_kind_are_compared_or_left_out(key, junk):
+    """A host's row may be anything: a key of another kind is a text like any other."""
+    hosts = {name: {"versions": [ROW]} for name in ("gpu-01", "gpu-02")}
+    found = filters.odd_versions({**hosts, "gpu-03": {"versions": [{**ROW, key: junk}, junk]}}, {"runtime": junk})
+    assert {entry["component"] for entry in found} == {"runtime"}
+
+
 def test_it_is_documented():
     page = yaml.safe_load((Path(filters.__file__).parent / "odd_versions.yml").read_text(encoding="utf-8"))
     assert list(filters.FilterModule().filters()) == [page["DOCUMENTATION"]["name"]]

@@ -9,6 +9,7 @@ Expected values are worked out by hand from the observations below.
 from __future__ import annotations
 
 import copy
+import json
 import random
 import re
 from pathlib import Path
@@ -393,6 +394,51 @@ def test_another_driver_is_doubted():
     )
 
 
+def test_a_host_that_tells_no_version_is_among_the_versions_seen():
+    proposed = propose({"gpu-1": no_tool(healthy(1)), "gpu-2": healthy(2)})
+    assert proposed["node_types"][H100]["versions"] == [
+        {"component": "driver_kernel", "name": "nvidia", "seen": "570.86.15 on gpu-2; unknown on gpu-1"}
+    ]
+    # Only one tells it, so that nothing differs.
+    assert "version.no_majority" not in [one[0] for one in told(proposed)]
+
+
+def test_a_host_with_another_system_is_doubted():
+    systems = {
+        "gpu-1": ("debian", "12"),
+        "gpu-2": ("debian", "12"),
+        "gpu-3": ("ubuntu", "22.04"),
+        "gpu-4": (None, None),
+    }
+    asked = {}
+    for number, (name, (system, version)) in enumerate(systems.items(), 1):
+        row = {"component": "os", "name": system, "subject": None, "version": version, "source": "/etc/os-release"}
+        asked[name] = {"cards": healthy(number), "versions": {"versions": [row], "errors": []}}
+    proposed = survey.propose(asked)
+    found = doubt(proposed, "version.differs")
+    assert (found["hosts"], found["seen"], found["siblings"]) == (["gpu-3"], "os ubuntu 22.04", "debian 12")
+    assert proposed["node_types"][H100]["versions"] == [
+        {
+            "component": "os",
+            "name": "debian",
+            "seen": "12 on gpu-1, gpu-2; ubuntu 22.04 on gpu-3; unknown on gpu-4",
+        }
+    ]
+
+
+def test_a_driver_that_only_the_cards_tell_is_held_against_those_that_files_tell():
+    """amdgpu is the driver of AMD's cards, whichever of the two tells its version."""
+    row = {"component": "driver_kernel", "name": "amdgpu", "subject": None, "version": "6.12.12", "source": "a file"}
+    asked = {}
+    for number in (1, 2, 3):
+        cards = [card("amd", "0000:11:00.0", "MI300X", "1002:74a1", serial=f"S{number}", driver_version="6.12.12")]
+        asked[f"gpu-{number}"] = {"cards": host(cards), "versions": {"versions": [row], "errors": []}}
+    del asked["gpu-3"]["versions"]
+    asked["gpu-3"]["cards"]["devices"][0]["driver_version"] = "6.10.5"
+    found = doubt(survey.propose(asked), "version.differs")
+    assert (found["hosts"], found["seen"], found["siblings"]) == (["gpu-3"], "driver_kernel amdgpu 6.10.5", "6.12.12")
+
+
 def test_where_two_drivers_are_equally_common_none_is_proposed():
     hosts = {"gpu-1": healthy(1), "gpu-2": healthy(2)}
     for one in hosts["gpu-2"]["devices"]:
@@ -582,6 +628,152 @@ def test_nothing_that_ansible_would_run_is_taken_from_a_host():
         "{{ lookup('pipe', 'id') }}",
         "SXM4?- evil",
     ]
+
+
+# ------------------------------------------------------------------------------------- what can't be read of a card
+
+
+@pytest.mark.parametrize("address", [None, "", "N/A", "0000:zz:00.0", "0000:ba:00", 186, [], {"bus": "ba"}])
+def test_a_card_without_a_readable_address_costs_nobody_the_survey(address):
+    blind = healthy(1)
+    blind["devices"][LOST]["pci_address"] = address
+    hosts = {"gpu-01": blind, "gpu-02": healthy(2), "npu-01": ascend(1), "npu-02": ascend(2)}
+    proposed = propose(hosts)
+    assert list(proposed["node_types"]) == ["ascend_910b3_x8", H100]
+    assert proposed["node_types"][H100]["hosts"] == ["gpu-01", "gpu-02"]
+    # The layout is that of the host whose cards all tell where they are.
+    slots = {one["address"]: (one["label"], one["hosts"]) for one in proposed["node_types"][H100]["slots"]}
+    assert slots == {at: (observations.SLOTS[number], 1 if number == LOST else 2)
+                     for number, at in enumerate(observations.ADDRESSES)}  # fmt: skip
+    assert value(proposed, H100, "accelerator_count") == 8
+    (found,) = [one for one in proposed["doubts"] if one["doubt"] != "host.unread"]
+    assert (found["doubt"], found["hosts"], found["slots"]) == ("card.no_address", ["gpu-01"], ["SXM5"])
+    assert (found["seen"], found["siblings"]) == ("index 6, serial 165040100006", "0000:ba:00 on gpu-02")
+    assert "gpu-01 slot SXM5" in found["message"] and "serial 165040100006" in found["message"]
+    # What is there instead of an address is told too, unless it is only not there.
+    unread = [one["seen"] for one in proposed["doubts"] if one["doubt"] == "host.unread"]
+    assert [repr(address) in one for one in unread] == ([] if address in (None, "", "N/A") else [True])
+
+
+def test_cards_without_an_address_are_not_taken_for_one_another():
+    """They share no place: what one host calls its card says nothing of another's."""
+    hosts = {"gpu-01": healthy(1), "gpu-02": healthy(2), "gpu-03": healthy(3)}
+    for number, observed in enumerate(hosts.values()):
+        observed["devices"][number].update(pci_address=None, index=None, serial=None, uuid=None)
+        observed["devices"][number]["slot"] = {"label": None, "source": None, "candidates": []}
+    proposed = propose(hosts)
+    # Together they tell all places.
+    assert [one["address"] for one in proposed["node_types"][H100]["slots"]] == list(observations.ADDRESSES)
+    assert value(proposed, H100, "accelerator_count") == 8
+    assert {one["doubt"] for one in proposed["doubts"]} == {"card.no_address", "slot.none"}
+    found = [one for one in proposed["doubts"] if one["doubt"] == "card.no_address"]
+    assert [(one["hosts"], one["seen"], one["siblings"]) for one in found] == [
+        (["gpu-01"], "unknown", "0000:18:00 on gpu-02, gpu-03"),
+        (["gpu-02"], "unknown", "0000:2a:00 on gpu-01, gpu-03"),
+        (["gpu-03"], "unknown", "0000:3a:00 on gpu-01, gpu-02"),
+    ]
+    assert (doubt(proposed, "slot.none")["slots"], doubt(proposed, "slot.none")["siblings"]) == (["unknown"], "")
+
+
+def test_a_type_of_which_no_card_tells_its_address_has_no_slots():
+    blind = healthy(1)
+    for one in blind["devices"]:
+        one["pci_address"] = None
+    proposed = propose({"gpu-01": blind})
+    assert (proposed["node_types"][H100]["slots"], value(proposed, H100, "accelerator_count")) == ([], 8)
+    assert len([one for one in proposed["doubts"] if one["doubt"] == "card.no_address"]) == 8
+
+
+def test_a_silent_card_without_an_address_is_named_by_what_is_known():
+    silent = lost(healthy(1))
+    silent["unanswered"][0].update(pci_address=None, serial="165040100006", slot=None)
+    proposed = propose({"gpu-01": silent, "gpu-02": healthy(2)})
+    assert doubt(proposed, "card.no_address")["seen"] == "serial 165040100006"
+    assert doubt(proposed, "card.lost")["slots"] == ["serial 165040100006"]
+
+
+JUNK = (None, "", "garbage", "{{ evil }}", "\x00", 0, -1, 10**400, 1.5, float("nan"), True,
+        [], [None], ["x"], [[]], {}, {"x": []}, {"label": {}})  # fmt: skip
+
+
+def _paths(value, path=()):
+    """Return the way to every value of an answer."""
+    found = [path] if path else []
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in steps:
+        found += _paths(one, (*path, key))
+    return found
+
+
+def _full_answer():
+    """Return what the modules say of a host, with something in every list that a survey looks at."""
+    cards = lost(healthy(1))
+    del cards["devices"][1:], cards["kernel_log"], cards["drivers"]
+    for name in ("ecc", "repair", "readings", "device_nodes", "processes"):
+        del cards["devices"][0][name]
+    cards["devices"][0]["logical"] = [{"kind": "mig", "index": 1}]
+    cards["devices"][0]["health"] = {"state": "critical", "reasons": ["hot"]}
+    cards["devices"][0]["ports"] = cards["devices"][0]["ports"][:1]
+    cards["errors"] = ["something"]
+    cards["tools"].append({"name": "x-smi", "vendor": "nvidia", "state": "failed", "reason": "no_devices"})
+    row = {"component": "firmware", "name": "H100", "subject": "SXM4", "version": "96.00", "source": "nvidia-smi"}
+    rows = [row, {**row, "component": "driver_kernel", "name": "nvidia", "subject": None}]
+    clock = {"reference": "10.0.0.1", "synchronised": True, "local": False}
+    return {
+        "cards": cards,
+        "versions": {"versions": rows, "errors": ["something"]},
+        "baseline": {"time_zone": "Etc/UTC", "clock": clock},
+        "error": "something",
+    }
+
+
+@pytest.mark.parametrize("path", _paths(_full_answer()), ids=lambda path: ".".join(str(step) for step in path))
+def test_nothing_in_the_answer_of_one_host_costs_the_others_their_proposal(path):
+    well = {f"gpu-{number}": {"cards": healthy(number)} for number in (2, 3)}
+    expected = propose({name: one["cards"] for name, one in well.items()})["node_types"][H100]["values"]
+    for junk in JUNK:
+        sick = _full_answer()
+        within = sick
+        for step in path[:-1]:
+            within = within[step]
+        within[path[-1]] = junk
+        proposed = survey.propose({"gpu-1": sick, **well})
+        values = proposed["node_types"][H100]["values"]
+        assert {name: one["value"] for name, one in values.items()} == {
+            name: one["value"] for name, one in expected.items()
+        }, junk
+        assert {"gpu-2", "gpu-3"} <= set(proposed["node_types"][H100]["hosts"])
+        assert json.dumps(proposed)
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=lambda junk: repr(junk)[:20])
+def test_an_answer_that_is_none_is_no_answer(junk):
+    proposed = survey.propose({"gpu-1": junk, "gpu-2": {"cards": healthy(2)}, "gpu-3": {"cards": junk}})
+    assert proposed["node_types"][H100]["hosts"] == ["gpu-2"]
+    assert {"gpu-1", "gpu-3"} <= {host for one in proposed["doubts"] for host in one["hosts"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "junk", "told"),
+    [
+        (("devices", 0, "link"), [], "gpu-1: accelerator_info: link is [], which can't be read"),
+        (("devices", 0, "link", "width"), "wide", "gpu-1: accelerator_info: link.width is 'wide', which can't be read"),
+        (("devices", 0, "memory_bytes"), "80 GiB", "gpu-1: accelerator_info: memory_bytes is '80 GiB', which can't"),
+        (("devices", 0), "card", "gpu-1: accelerator_info: devices has 'card', which can't be read"),
+        (("unanswered",), {}, "gpu-1: accelerator_info: unanswered is {}, which can't be read"),
+        (("bus_count",), "eight", "gpu-1: accelerator_info: bus_count is 'eight', which can't be read"),
+        (("devices", 0, "index"), {}, "gpu-1: accelerator_info: index is {}, which can't be read"),
+        (("tools", 0), None, "gpu-1: accelerator_info: tools has None, which can't be read"),
+    ],
+)
+def test_a_value_that_can_not_be_read_is_unknown_and_told(path, junk, told):
+    odd = healthy(1)
+    within = odd
+    for step in path[:-1]:
+        within = within[step]
+    within[path[-1]] = junk
+    proposed = propose({"gpu-1": odd, "gpu-2": healthy(2), "gpu-3": healthy(3)})
+    assert told in doubt(proposed, "host.unread")["message"]
 
 
 # ---------------------------------------------------------------------------------------------------- names

@@ -464,11 +464,22 @@ def test_every_combination_of_a_few_hosts_keeps_the_promises(pin):
                 assert entry["verdict"] != "pass"
             assert (entry["verdict"] == "fail") == bool(odd)
             if pin:
-                assert (entry["basis"], entry["expected"]) == ("pinned", pin)
-                assert odd == [version for version in known if version and not same_version(version, pin)]
-                assert (entry["verdict"] == "pass") == (not odd and not lacking and None not in known)
+                fitting = [version for version in known if version and same_version(version, pin)]
+                off = [version for version in known if version and version not in fitting]
+                alike = [version for version in fitting if _fits(version, entry["expected"])]
+                if all(_fits(one, other) for one in fitting for other in fitting):
+                    assert (entry["basis"], entry["expected"], odd) == ("pinned", pin, off)
+                    assert (entry["verdict"] == "pass") == (not odd and not lacking and None not in known)
+                elif entry["basis"] == "pinned":
+                    # A short form fits several: those that differ from what more than half of the fitting tell.
+                    assert entry["expected"] in fitting and 2 * len(alike) > len(fitting)
+                    assert sorted(odd) == sorted(version for version in known if version and version not in alike)
+                else:
+                    assert (entry["basis"], entry["expected"], odd) == ("no_majority", pin, off)
                 continue
-            # The expected version is what more than half tell, and those that fit it fit each other.
+            # The expected version is what more than half tell, and those that fit it fit each other; where half of
+            # the hosts or more could not be read, there is none.
+            assert entry["basis"] == "no_majority" or 2 * len(known) > size
             alike = [version for version in known if _fits(version, entry["expected"])]
             if entry["basis"] == "majority":
                 assert 2 * len(alike) > len(known)
@@ -567,6 +578,149 @@ def test_hosts_without_an_answer_are_no_pass():
     (entry,) = versions.odd({"a": told(runtime="1"), "b": {"failed": True}, "c": None, "d": "x"})
     assert (entry["verdict"], entry["not_told"]) == ("unknown", ["b", "c", "d"])
     assert versions.odd({"a": None}) == []
+
+
+DRIVERLESS = {"versions": [versions._row("kernel", "linux", version="6.1.0", source="a file")], "errors": []}
+
+
+@pytest.mark.parametrize("pins", [{}, {"driver": "570.86.15"}])
+@pytest.mark.parametrize(("having", "basis"), [(3, "majority"), (1, "no_majority")])
+def test_a_host_that_has_no_row_of_what_the_others_have_is_not_told(having, basis, pins):
+    """Its driver is gone, so that nobody looked for its version; few that tell are no majority of all."""
+    hosts = {name: told(driver_kernel="570.86.15", kernel="6.1.0") for name in "abcd"[:having]}
+    hosts.update(dict.fromkeys("abcd"[having:], DRIVERLESS))
+    entries = {entry["component"]: entry for entry in versions.odd(hosts, pins)}
+    found = entries["driver_kernel"]
+    assert (found["verdict"], found["odd"], found["not_told"]) == ("unknown", [], list("abcd"[having:]))
+    assert (found["basis"], found["count"]) == ("pinned" if pins else basis, having)
+    assert found["expected"] == (None if found["basis"] == "no_majority" else "570.86.15")
+
+
+@pytest.mark.parametrize("answer", [{"versions": []}, {"versions": [None, {"component": "acme"}]}, None])
+def test_an_answer_without_a_row_that_is_known_tells_nothing(answer):
+    (entry,) = versions.odd({"a": told(runtime="1"), "b": told(runtime="1"), "c": answer})
+    assert (entry["verdict"], entry["not_told"]) == ("unknown", ["c"])
+
+
+def test_a_host_that_observes_no_driver_is_not_told():
+    well, _unused = observe({"devices": [CARD]}, NVIDIA_ANSWERS, NVIDIA_FILES, NVIDIA_LINKS)
+    bare, _unused = observe({})
+    entries = versions.odd({"gpu-01": well, "gpu-02": well, "gpu-03": bare}, {"driver": "570.86.15"})
+    lacking = {entry["component"] for entry in entries if entry["not_told"] == ["gpu-03"]}
+    assert lacking == {
+        "firmware", "driver_kernel", "driver_library", "fabric_manager", "cdi", "runtime", "collectives",
+        "container_toolkit",
+    }  # fmt: skip
+    assert {entry["component"] for entry in entries if entry["verdict"] == "pass"} == {"kernel", "os", "python"}
+
+
+def test_a_driver_of_another_vendor_tells_nothing_of_this_one():
+    row = versions._row("driver_kernel", "amdgpu", version="6.12.12", source="a file")
+    hosts = {"a": told(driver_kernel="570.1"), "b": told(driver_kernel="570.1"), "c": {"versions": [row]}}
+    found = {entry["name"]: (entry["verdict"], entry["not_told"]) for entry in versions.odd(hosts)}
+    assert found == {"x": ("unknown", ["c"]), "amdgpu": ("unknown", ["a", "b"])}
+
+
+@pytest.mark.parametrize(
+    ("pins", "named"),
+    [
+        ({"driver": "570.86.15"}, [("driver_kernel", None, "570.86.15")]),
+        ({"driver_library": "570.86.15"}, [("driver_library", None, "570.86.15")]),
+        ({"driver": "570.86.15", "driver_kernel": "570"}, [("driver_kernel", None, "570")]),
+        ({"runtime": {"cuda": "12.8", "rocm": "6.4"}}, [("runtime", "cuda", "12.8"), ("runtime", "rocm", "6.4")]),
+        ({"driver": None, "cdi": "", "runtime": {}}, []),
+    ],
+)
+@pytest.mark.parametrize("answer", [DRIVERLESS, None])
+def test_what_is_declared_and_told_by_nobody_is_unknown(pins, named, answer):
+    found = [entry for entry in versions.odd({"a": answer, "b": answer}, pins) if entry["component"] != "kernel"]
+    assert [(entry["component"], entry["name"], entry["expected"]) for entry in found] == named
+    for entry in found:
+        assert (entry["verdict"], entry["basis"], entry["count"]) == ("unknown", "pinned", 0)
+        assert entry["not_told"] == ["a", "b"]
+    assert versions.odd({}, pins) == []
+
+
+def system(name, version):
+    return {"versions": [versions._row("os", name, version=version, source="/etc/os-release")], "errors": []}
+
+
+@pytest.mark.parametrize(
+    ("systems", "pins", "outcome"),
+    [
+        # Another system is another version of what the host runs.
+        ([("debian", "12")] * 2 + [("ubuntu", "22.04")], {}, ("fail", "debian", "12", {"h2": "ubuntu 22.04"}, [])),
+        ([("debian", "12"), ("ubuntu", "22.04")], {}, ("unknown", "debian", None, {}, [])),
+        ([("ubuntu", "22.04"), ("debian", "12")], {}, ("unknown", "debian", None, {}, [])),
+        # One that counts the same way is another system all the same.
+        ([("debian", "12")] * 2 + [("raspbian", "12")], {}, ("fail", "debian", "12", {"h2": "raspbian 12"}, [])),
+        (
+            [("debian", "12")] * 2 + [("raspbian", "12")],
+            {"os": "12"},
+            ("fail", "debian", "12", {"h2": "raspbian 12"}, []),
+        ),
+        # A declared version says which system is meant, even where most run another.
+        (
+            [("debian", "12")] * 2 + [("ubuntu", "22.04")],
+            {"os": 22.04},
+            ("fail", "ubuntu", "22.04", {"h0": "debian 12", "h1": "debian 12"}, []),
+        ),
+        (
+            [("debian", "12")] * 2 + [("ubuntu", "22.04")],
+            {"os": {"ubuntu": "22.04"}},
+            ("fail", "ubuntu", "22.04", {"h0": "debian 12", "h1": "debian 12"}, []),
+        ),
+        ([("ubuntu", "22.04")], {"os": {"debian": "12"}}, ("fail", "debian", "12", {"h0": "ubuntu 22.04"}, [])),
+        ([("ubuntu", "22.04")], {"os": {"debian": "", "rocky": None}}, ("pass", "ubuntu", "22.04", {}, [])),
+        # What can't be read is of no other system; what has no version (rolling) still has a name.
+        ([("debian", "12")] * 2 + [(None, None)], {}, ("unknown", "debian", "12", {}, ["h2"])),
+        ([("debian", "12")] * 2 + [("debian", None)], {}, ("unknown", "debian", "12", {}, ["h2"])),
+        ([("debian", "12")] * 2 + [("arch", None)], {}, ("fail", "debian", "12", {"h2": "arch"}, [])),
+        ([("arch", None)] * 2, {}, ("unknown", "arch", None, {}, ["h0", "h1"])),
+        # os-release(5): a system without a name is called linux.
+        ([("debian", "12")] * 2 + [(None, "12")], {}, ("fail", "debian", "12", {"h2": "linux 12"}, [])),
+        ([(None, None)] * 2, {}, ("unknown", None, None, {}, ["h0", "h1"])),
+    ],
+)
+def test_a_host_with_another_system_is_odd(systems, pins, outcome):
+    hosts = {f"h{number}": system(*one) for number, one in enumerate(systems)}
+    (entry,) = versions.odd(hosts, pins)
+    odd = {row["host"]: row["version"] for row in entry["odd"]}
+    assert (entry["verdict"], entry["name"], entry["expected"], odd, entry["not_told"]) == outcome
+
+
+def test_systems_that_are_all_declared_stand_side_by_side():
+    hosts = {"a": system("debian", "12"), "b": system("ubuntu", "22.04"), "c": system("ubuntu", "24.04")}
+    entries = versions.odd(hosts, {"os": {"debian": "12", "ubuntu": "22.04"}})
+    assert [(entry["name"], entry["verdict"], entry["not_told"]) for entry in entries] == [
+        ("debian", "pass", []),
+        ("ubuntu", "fail", []),
+    ]
+    assert [row["host"] for row in entries[1]["odd"]] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "outcome"),
+    [
+        ({"a": "570.86.15", "b": "570.86.15"}, ("pass", "pinned", "570.86", [], [])),
+        ({"a": "570.86.15", "b": "570.86"}, ("pass", "pinned", "570.86", [], [])),
+        ({"a": "570.86.15", "b": "570.86.15", "c": "570.86.10"}, ("fail", "pinned", "570.86.15", ["c"], [])),
+        ({"a": "570.86.15", "b": "570.86.10"}, ("unknown", "no_majority", "570.86", [], [])),
+        ({"a": "570.86.15", "b": "570.86.10", "c": "580.1"}, ("fail", "no_majority", "570.86", ["c"], [])),
+        (
+            {"a": "570.86.15", "b": "570.86.15", "c": "570.86.10", "d": "580.1"},
+            ("fail", "pinned", "570.86.15", ["c", "d"], []),
+        ),
+        (
+            {"a": "570.86.15", "b": "570.86.15", "c": "570.86.10", "d": "?"},
+            ("fail", "pinned", "570.86.15", ["c"], ["d"]),
+        ),
+        # Those of a driver that nobody wants say nothing of which is meant.
+        ({"a": "570.86.15", "b": "580.1", "c": "580.1"}, ("fail", "pinned", "570.86", ["b", "c"], [])),
+    ],
+)
+def test_hosts_that_fit_a_short_pin_are_held_against_each_other(hosts, outcome):
+    assert judged({"runtime": "570.86"}, **hosts) == outcome
 
 
 def test_cards_are_held_against_cards_of_their_model():
