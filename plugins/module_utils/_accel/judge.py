@@ -40,6 +40,7 @@ from .model import (
     to_int,
 )
 from .slot_names import natural, place_of, source_rank
+from .text import same_version
 
 EXCERPT_LIMIT = 2000
 GIB = 1 << 30
@@ -86,6 +87,7 @@ _WORDS = {
         "most_common": "most common in the type {0}: {1} of {2} nodes",
         "tie": "the nodes of the type {0} do not agree: {1}",
         "several": "several versions on one node",
+        "short_form": "{0} may be {1}",
         "none": "none was accepted yet",
         "at": "card at {0}",
         "place": "{0} slot {1}",
@@ -132,6 +134,7 @@ _WORDS = {
         "most_common": "类型 {0} 中最常见：{2} 个节点中有 {1} 个",
         "tie": "类型 {0} 的节点版本不一致：{1}",
         "several": "同一节点上有多个版本",
+        "short_form": "{0} 可能是 {1}",
         "none": "尚未确认任何基线",
         "at": "位于 {0} 的卡",
         "place": "{0} 槽位 {1}",
@@ -1211,7 +1214,27 @@ def driver_versions(observation: object, declared: dict) -> list[str]:
     kernel = {str(one["kernel_version"]) for one in state.drivers if one.get("kernel_version")}
     own = [card.device for card in cards_of(observation) if not state.is_stranger(card)]
     told = {str(device["driver_version"]) for device in own if device.get("driver_version")}
-    return sorted(kernel or told, key=natural)
+    versions = kernel or told
+    # A short form beside the long one that it begins is no second version.
+    return sorted((one for one in versions if not _longer(one, versions)), key=natural)
+
+
+def _longer(version: str, versions: Iterable[str]) -> list[str]:
+    """Return the longer ones that a version is a short form of."""
+    return [one for one in versions if len(one) > len(version) and same_version(one, version)]
+
+
+def _releases(told: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return each release and how many nodes tell it, the most common first.
+
+    A short form counts for the one release that it is a form of; where it may be several, for none.
+    """
+    count: Counter = Counter()
+    for version, nodes in told.items():
+        longest = [one for one in _longer(version, told) if not _longer(one, told)] or [version]
+        if len(longest) == 1:
+            count[longest[0]] += nodes
+    return sorted(count.items(), key=lambda item: (-item[1], natural(item[0])))
 
 
 def judge_declared_driver_version(
@@ -1230,6 +1253,10 @@ def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, lan
     ``hosts`` is ``{host: {"node_type", "declared", "observation", "error"}}``; ``error`` says why the declared
     values of a host can't be used. A type whose nodes are split evenly has no most common version: all of
     them differ. Hosts without an observation are left to ``host.reachable``.
+
+    A short form is one version with the long one that it begins (``text.same_version``). Nodes that fit a declared
+    short form, but differ from each other, are held against the most common of what they run. A node that tells a
+    short form of several that the type runs is unknown.
     """
     say = words(language)
     moment = _stamp(parse_time(now) or datetime.now(timezone.utc))
@@ -1254,7 +1281,8 @@ def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, lan
         declared = dict_of(about.get("declared"))
         wanted = str(declared.get("cluster_driver_version") or "").strip()
         count = types.get(kind, Counter())
-        ranked = sorted(count.items(), key=lambda item: (-item[1], natural(item[0])))
+        releases = _releases(count)
+        ranked = [one for one in releases if not wanted or same_version(one[0], wanted)]
         observed = say["comma"].join(versions)
         common: dict = {"now": moment, "language": language}
         if about.get("error"):
@@ -1275,7 +1303,14 @@ def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, lan
             common.update(expected=wanted or None, detail=say["not_told"], blocked_by=blocker)
             found.append(finding(f"device.driver_version.{cause}", host, **common))
             continue
-        if wanted:
+        fits = len(versions) == 1 and (not wanted or same_version(versions[0], wanted))
+        forms = [release for release, _nodes in releases if same_version(release, versions[0])]
+        if fits and len(forms) > 1:
+            detail = say["short_form"].format(versions[0], say["comma"].join(sorted(forms, key=natural)))
+            common.update(expected=wanted or None, observed=observed, detail=detail)
+            found.append(finding("device.driver_version.unknown", host, **common))
+            continue
+        if wanted and not (fits and len(ranked) > 1):
             reason = say["as_declared"]
         elif len(versions) > 1:
             wanted, reason = (ranked[0][0] if ranked else "?"), say["several"]
@@ -1285,7 +1320,7 @@ def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, lan
         else:
             wanted = ranked[0][0]
             reason = say["most_common"].format(kind, ranked[0][1], sum(count.values()))
-        cause = "ok" if versions == [wanted] else "differs"
+        cause = "ok" if len(versions) == 1 and same_version(versions[0], wanted) else "differs"
         common.update(expected=wanted, observed=observed, reason=reason)
         common["evidence"] = [{"command": "driver versions", "excerpt": ", ".join(versions)}]
         found.append(finding(f"device.driver_version.{cause}", host, **common))

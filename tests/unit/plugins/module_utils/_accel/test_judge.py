@@ -1311,6 +1311,63 @@ def test_a_declared_version_counts_more_than_the_many():
     assert (found[0]["expected"], found[0]["observed"]) == ("570.2", "570.1")
 
 
+LONG, OTHER, SHORT = "570.124.06", "570.124.04", "570.124"
+DIFFER = {"a": "differs", "b": "differs"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "told", "causes"),
+    [
+        # A short form is one version with the long one that it begins, declared or told.
+        (SHORT, (LONG, LONG), {"a": "ok", "b": "ok"}),
+        (LONG, (SHORT, LONG), {"a": "ok", "b": "ok"}),
+        ("", (SHORT, LONG), {"a": "ok", "b": "ok"}),
+        ("", (SHORT, LONG, "570.86.15"), {"a": "ok", "b": "ok", "c": "differs"}),
+        (SHORT, (LONG, "570.86.15"), {"a": "ok", "b": "differs"}),
+        ("570", (LONG, LONG), DIFFER),
+        # It fits several releases, of which the nodes are to run one all the same.
+        (SHORT, (LONG, LONG, OTHER), {"a": "ok", "b": "ok", "c": "differs"}),
+        (SHORT, (LONG, OTHER), DIFFER),
+        (SHORT, (LONG, LONG, OTHER, "570.86.15"), {"a": "ok", "b": "ok", "c": "differs", "d": "differs"}),
+        # Those of another driver have no say in which of them it is.
+        (SHORT, (LONG, "570.86.15", "570.86.15"), {"a": "ok", "b": "differs", "c": "differs"}),
+        # One that may be either proves nothing, and counts for neither.
+        ("", (LONG, LONG, OTHER, SHORT), {"a": "ok", "b": "ok", "c": "differs", "d": "unknown"}),
+        (SHORT, (LONG, OTHER, SHORT), {**DIFFER, "c": "unknown"}),
+        (LONG, (LONG, OTHER, SHORT), {"a": "ok", "b": "differs", "c": "unknown"}),
+        ("580.1", (LONG, OTHER, SHORT), {**DIFFER, "c": "differs"}),
+    ],
+)
+def test_short_forms_of_a_version(declared, told, causes):
+    """The rule of odd_versions (text.same_version)."""
+    found = versions(**{name: ("h100", declared, version) for name, version in zip("abcd", told)})[0]
+    assert found == causes
+
+
+def test_what_is_said_of_short_forms():
+    many = versions(a=("h100", SHORT, LONG), b=("h100", SHORT, LONG), c=("h100", SHORT, OTHER))[1]
+    assert many[0]["message"] == "driver 570.124.06 (most common in the type h100: 2 of 3 nodes)"
+    assert many[2]["message"] == "driver 570.124.04 instead of 570.124.06 (most common in the type h100: 2 of 3 nodes)"
+    split = versions(a=("h100", SHORT, LONG), b=("h100", SHORT, OTHER), c=("h100", SHORT, SHORT))[1]
+    assert split[0]["message"] == (
+        "driver 570.124.06 instead of ? (the nodes of the type h100 do not agree: 570.124.04 x1, 570.124.06 x1)"
+    )
+    assert (split[2]["verdict"], split[2]["observed"]) == ("unknown", SHORT)
+    assert "570.124 may be 570.124.04, 570.124.06" in split[2]["message"]
+
+
+def test_cards_that_tell_the_version_of_one_driver_in_two_forms_do_not_disagree():
+    observation = seen.healthy()
+    observation["drivers"][0]["kernel_version"] = None
+    for number, card in enumerate(observation["devices"]):
+        card["driver_version"] = LONG if number else SHORT
+    declared = {**DECLARED, "cluster_driver_version": LONG}
+    about = {"gpu-01": {"node_type": "h100", "declared": declared, "observation": observation}}
+    assert [f["verdict"] for f in judge.judge_driver_versions(about, now=NOW)] == ["pass"]
+    observation["devices"][1]["driver_version"] = OTHER
+    assert [f["verdict"] for f in judge.judge_driver_versions(about, now=NOW)] == ["fail"]
+
+
 def test_an_even_split_has_no_right_side():
     told, found = versions(a=("h100", "", "570.1"), b=("h100", "", "570.2"))
     assert told == {"a": "differs", "b": "differs"}
