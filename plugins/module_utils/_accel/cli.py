@@ -244,9 +244,13 @@ def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
 
 
 def _all_answered(observation: dict) -> int:
-    """Return the exit status of a look at the cards: that two numbers are both not known makes them not equal."""
+    """Return the exit status of a look at the cards: that two numbers are both not known makes them not equal.
+
+    Nor do equal numbers say that all answered: a card that answers without its address makes up for a silent one.
+    """
     count = observation["count"]
-    return EXIT_OK if count is not None and count == observation["bus_count"] else EXIT_UNKNOWN
+    all_did = count is not None and count == observation["bus_count"] and not observation["unanswered"]
+    return EXIT_OK if all_did else EXIT_UNKNOWN
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:

@@ -97,6 +97,20 @@ def test_devices_is_ok_only_where_tool_and_bus_told_the_same_number(tmp_path, mo
     assert cli.main([command, "--node-file", node_file(tmp_path)], runner()) == status
 
 
+@pytest.mark.parametrize("command", ["devices", "slots"])
+def test_equal_numbers_do_not_hide_a_card_that_does_not_answer(tmp_path, monkeypatch, command) -> None:
+    """One card answers without an address, one is on the bus: nothing says that it is the same."""
+    told = []
+    real = cli.observe
+    monkeypatch.setattr(cli, "observe", lambda *arguments: told.append(real(*arguments)) or told[-1])
+    host = one_card_answers("0000:18:00.0")
+    assert cli.main([command, "--node-file", node_file(tmp_path)], host) == 0
+    answer = document(card("0000:18:00.0")).replace('id="00000000:18:00.0"', 'id="N/A"')
+    host.answers["nvidia-smi", "-q", "-x"] = (0, answer, "")
+    assert cli.main([command, "--node-file", node_file(tmp_path)], host) == 3
+    assert (told[1]["count"], told[1]["bus_count"], len(told[1]["unanswered"])) == (1, 1, 1)
+
+
 def test_devices_needs_no_declaration(capsys) -> None:
     assert cli.main(["devices", "--json", "--node-file", "/nonexistent"], runner("0000:18:00.0")) == 3
     assert json.loads(capsys.readouterr().out)["bus_count"] == 1
