@@ -23,8 +23,23 @@ MOST_BYTES = 1 << 20
 _HEADER = struct.Struct("!q")
 
 
+# The processes of all readers, for the end of this one: one that waits for a file does not see it.
+_processes: set[int] = set()
+_stopped = threading.Event()
+
+
 class Blocked(Exception):
     """The file did not answer in time."""
+
+
+def stop() -> None:
+    """Kill all readers, for good: this process ends."""
+    _stopped.set()
+    for pid in list(_processes):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
 
 
 def _read_file(path: str) -> bytes | None:
@@ -94,6 +109,8 @@ class Reader:
                     return self._reply(time.monotonic() + seconds)
                 except (OSError, EOFError):
                     self._leave()  # it died: that says nothing of the file, so another one is asked
+                    if _stopped.is_set():
+                        break
                 except BaseException:
                     self._leave()  # also when this is interrupted: its answer must not be taken for that to the next
                     raise
@@ -112,9 +129,12 @@ class Reader:
             try:
                 os.close(self._requests)
                 os.close(self._replies)
+                for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+                    signal.signal(number, signal.SIG_DFL)  # what the parent does then is not for its copy to do
                 _loop(theirs, back)
             finally:
                 os._exit(0)  # nothing of what the parent has begun is ended here
+        _processes.add(self._pid)
         os.close(theirs)
         os.close(back)
         return True
@@ -138,6 +158,7 @@ class Reader:
     def _leave(self, wait: int = os.WNOHANG) -> None:
         """Give the process up, without waiting: it may not be one that can be killed."""
         pid, self._pid = self._pid, 0
+        _processes.discard(pid)
         try:
             os.close(self._requests)
             os.close(self._replies)
