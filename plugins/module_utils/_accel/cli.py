@@ -22,13 +22,15 @@ from typing import NoReturn, TextIO
 
 # What only some commands need is imported there: Slurm and the exporter start this every minute on every node.
 from .model import CRITICAL, FAIL, UNKNOWN, WARNING, as_dict, to_float
-from .runner import BoundedRunner, Runner
+from .runner import RUNNING, BoundedRunner, Runner
 
 NODE_FILE = "/etc/accel/node.json"
 LANGUAGES = ("en", "zh")
 _SLOTS = "cluster_accelerator_slots"
 _VENDORS = "cluster_vendors"
 EXIT_OK, EXIT_WARNING, EXIT_CRITICAL, EXIT_UNKNOWN = 0, 1, 2, 3
+# What a shell tells of a program that the terminal interrupted.
+EXIT_INTERRUPTED = 130
 WORDS = {EXIT_OK: "OK", EXIT_WARNING: "WARNING", EXIT_CRITICAL: "CRITICAL", EXIT_UNKNOWN: "UNKNOWN"}
 COMMANDS = {
     "devices": "one line a card",
@@ -226,8 +228,11 @@ def _seconds(word: str) -> float:
 def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
     """Run one command; print text or JSON; return the exit status.
 
-    Whatever breaks is unknown: Python itself would end with 1, which means that there is only a warning.
+    Whatever breaks is unknown: Python itself would end with 1, which means that there is only a warning. A program that
+    is interrupted has no status of its own, but that of the signal.
     """
+    if runner is None:
+        RUNNING.end_with_signals()
     if hasattr(sys.stdout, "reconfigure"):
         # A letter that the locale of slurmd does not know must not make an unknown of a critical card.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -238,6 +243,10 @@ def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
     except BrokenPipeError:
         # Nobody reads on; the interpreter must not complain about it once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        if runner is None:
+            RUNNING.stop(EXIT_INTERRUPTED)
+        return EXIT_INTERRUPTED
     except Exception as exc:
         say(f"accelctl: {type(exc).__name__}: {exc}", sys.stderr)
     return EXIT_UNKNOWN

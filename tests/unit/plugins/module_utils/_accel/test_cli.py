@@ -10,16 +10,20 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import observations as seen
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge
+from ansible_collections.accel.cluster.plugins.modules import accelctl
 from doubles import HANG, RecordedRunner
 from test_probe import LINKS, document
 from test_probe_judged import HEALTHY, JOURNAL, card
+from test_runner import all_gone
 
 BUS = "/sys/bus/pci/devices/"
 CARD = {"vendor": "0x10de", "device": "0x2330", "class": "0x030200", "numa_node": "0"}
@@ -473,7 +477,7 @@ def program(tmp_path_factory) -> list[str]:
     home = tmp_path_factory.mktemp("accel")
     package = Path(cli.__file__).parent
     shutil.copytree(package, home / "_accel", ignore=shutil.ignore_patterns("__pycache__"))
-    (home / "__main__.py").write_text("from _accel.cli import main\n\nraise SystemExit(main())\n")
+    (home / "__main__.py").write_text(accelctl.START)
     compileall.compile_dir(home, quiet=2)
     return [sys.executable, "-I", str(home)]
 
@@ -485,6 +489,46 @@ def test_explaining_loads_neither_vendors_nor_probes(program):
     assert "_accel.hints" in loaded
     for name in ("_accel.probe", "_accel.judge", "_accel.vendors.nvidia", "xml.etree.ElementTree", "difflib"):
         assert name not in loaded
+
+
+def started(argv: list[str], tmp_path, notes: int) -> tuple[subprocess.Popen, list[int]]:
+    """Start a program with an nvidia-smi that hangs; return it and the processes of its tool."""
+    (tmp_path / "bin").mkdir()
+    tool, note = tmp_path / "bin/nvidia-smi", tmp_path / "pids"
+    tool.write_text(f"#!/bin/sh\nsleep 300 &\necho $$ $! >> {note}\nwait\n")
+    tool.chmod(0o755)
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    process = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PATH": path}
+    )
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and (not note.exists() or len(note.read_text().split()) < notes):
+        time.sleep(0.02)
+    return process, [int(word) for word in note.read_text().split()]
+
+
+@pytest.mark.parametrize("command", ["devices", "slots", "check", "health", "metrics", "locate"])
+@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_program_that_is_interrupted_ends_its_tools_and_says_nothing(program, tmp_path, command, name, status):
+    words = [command, "SXM1"] if command == "locate" else [command]
+    argv = [*program, *words, "--timeout", "60", "--node-file", node_file(tmp_path)]
+    process, tools = started(argv, tmp_path, 2)
+    process.send_signal(getattr(signal, name))
+    try:
+        told = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert all_gone(tools)
+    assert (process.returncode, *told) == (status, "", "")
+
+
+def test_an_interrupt_between_two_commands_is_no_traceback_either(tmp_path, monkeypatch, capsys):
+    def interrupt(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "observe", interrupt)
+    assert cli.main(["health", "--node-file", node_file(tmp_path)], runner()) == 130
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_read_that_hangs_ends_health_at_its_limit(program, tmp_path):
