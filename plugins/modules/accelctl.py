@@ -55,9 +55,13 @@ from ansible_collections.accel.cluster.plugins.module_utils import _accel
 from ansible_collections.accel.cluster.plugins.module_utils._accel import cli
 
 START = """# Written by accel.cluster.agent.
-from _accel.cli import main
+try:
+    from _accel.cli import main
 
-raise SystemExit(main())
+    status = main()
+except KeyboardInterrupt:  # while the program is still being read
+    status = 130
+raise SystemExit(status)
 """
 PROGRAM = """#!/bin/sh
 # Written by accel.cluster.agent. -I: neither the caller's directory nor their environment leads astray.

@@ -18,17 +18,19 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn, TextIO
+from typing import NamedTuple, NoReturn, TextIO
 
 # What only some commands need is imported there: Slurm and the exporter start this every minute on every node.
 from .model import CRITICAL, FAIL, UNKNOWN, WARNING, as_dict, to_float
-from .runner import BoundedRunner, Runner
+from .runner import RUNNING, BoundedRunner, Runner
 
 NODE_FILE = "/etc/accel/node.json"
 LANGUAGES = ("en", "zh")
 _SLOTS = "cluster_accelerator_slots"
 _VENDORS = "cluster_vendors"
 EXIT_OK, EXIT_WARNING, EXIT_CRITICAL, EXIT_UNKNOWN = 0, 1, 2, 3
+# What a shell tells of a program that the terminal interrupted.
+EXIT_INTERRUPTED = 130
 WORDS = {EXIT_OK: "OK", EXIT_WARNING: "WARNING", EXIT_CRITICAL: "CRITICAL", EXIT_UNKNOWN: "UNKNOWN"}
 COMMANDS = {
     "devices": "one line a card",
@@ -50,9 +52,47 @@ class NodeFileError(Exception):
     """The node file can't be used; the message says which file and why."""
 
 
-def say(text: str, stream: TextIO | None = None) -> None:
-    """Write a line for whoever ran the program, on standard output unless told otherwise."""
-    (stream or sys.stdout).write(text + "\n")
+class Answer(NamedTuple):
+    """What a command ends with. A ``verdict`` is told by the status alone, too, where the text can't be written."""
+
+    status: int
+    text: str = ""
+    verdict: bool = False
+
+
+def tell(answer: Answer) -> int:
+    """Write an answer on standard output; return the exit status. What can't be told is unknown, save for a verdict."""
+    problem = _write(sys.stdout, answer.text) if answer.text else None
+    if problem is None:
+        return answer.status
+    if problem:
+        complain(f"the answer can't be written: {problem}")
+    return answer.status if answer.verdict else EXIT_UNKNOWN
+
+
+def complain(text: str) -> None:
+    """Write a line on standard error; where that can't be done, nobody is left to be told."""
+    _write(sys.stderr, f"accelctl: {text}")
+
+
+def _write(stream: TextIO | None, text: str) -> str | None:
+    """Write a line; return why it could not be, in words (none where nobody reads on), None when it was."""
+    if stream is None:
+        return "the stream is closed"
+    try:
+        stream.write(text + "\n")
+        stream.flush()
+        return None
+    except BrokenPipeError:
+        problem = ""
+    except (OSError, ValueError) as exc:
+        problem = getattr(exc, "strerror", None) or str(exc)
+    # Python would try again when it ends, complain, and end with 120.
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, ValueError):
+        pass
+    return problem
 
 
 def load_node(path: str) -> dict:
@@ -213,7 +253,11 @@ def health_line(status: int, findings: list[dict], trouble: str = "") -> str:
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         # 2, which argparse ends with, means that a card is in a critical state.
-        self.exit(EXIT_UNKNOWN, f"{self.format_usage()}{self.prog}: {message}\n")
+        _write(sys.stderr, f"{self.format_usage()}{self.prog}: {message}")
+        self.exit(EXIT_UNKNOWN)
+
+    def print_help(self, file: object = None) -> None:
+        self.exit(tell(Answer(EXIT_OK, self.format_help().rstrip())))
 
 
 def _seconds(word: str) -> float:
@@ -226,27 +270,46 @@ def _seconds(word: str) -> float:
 def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
     """Run one command; print text or JSON; return the exit status.
 
-    Whatever breaks is unknown: Python itself would end with 1, which means that there is only a warning.
+    Whatever breaks is unknown: Python itself would end with 1, which means that there is only a warning. A program that
+    is interrupted has no status of its own, but that of the signal.
     """
+    if runner is None:
+        _open_streams()
+        RUNNING.end_with_signals()
     if hasattr(sys.stdout, "reconfigure"):
         # A letter that the locale of slurmd does not know must not make an unknown of a critical card.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        status = _run(argv, runner)
-        sys.stdout.flush()
-        return status
-    except BrokenPipeError:
-        # Nobody reads on; the interpreter must not complain about it once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return tell(_run(_options(argv), runner))
+    except KeyboardInterrupt:
+        if runner is None:
+            RUNNING.stop(EXIT_INTERRUPTED)
+        return EXIT_INTERRUPTED
     except Exception as exc:
-        say(f"accelctl: {type(exc).__name__}: {exc}", sys.stderr)
+        complain(f"{type(exc).__name__}: {exc}")
     return EXIT_UNKNOWN
 
 
+def _open_streams() -> None:
+    """Open what the caller closed, on nothing: a file would get its number, and be taken for the stream."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            try:
+                os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            except OSError:
+                pass  # nothing is better then either
+
+
 def _all_answered(observation: dict) -> int:
-    """Return the exit status of a look at the cards: that two numbers are both not known makes them not equal."""
+    """Return the exit status of a look at the cards: that two numbers are both not known makes them not equal.
+
+    Nor do equal numbers say that all answered: a card that answers without its address makes up for a silent one.
+    """
     count = observation["count"]
-    return EXIT_OK if count is not None and count == observation["bus_count"] else EXIT_UNKNOWN
+    all_did = count is not None and count == observation["bus_count"] and not observation["unanswered"]
+    return EXIT_OK if all_did else EXIT_UNKNOWN
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
@@ -277,8 +340,7 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def _run(argv: list[str] | None, runner: Runner | None) -> int:
-    options = _options(argv)
+def _run(options: argparse.Namespace, runner: Runner | None) -> Answer:
     problem = ""
     try:
         node = load_node(options.node_file)
@@ -293,11 +355,10 @@ def _run(argv: list[str] | None, runner: Runner | None) -> int:
         return _explain(options.subject, node["language"])
     judges = options.command in ("check", "health")
     if problem and (judges or os.path.exists(options.node_file)):
-        say(f"accelctl: {problem}", sys.stderr)
+        complain(problem)
     if problem and judges:
-        if options.command == "health":
-            say(health_line(EXIT_UNKNOWN, [], problem))
-        return EXIT_UNKNOWN
+        line = health_line(EXIT_UNKNOWN, [], problem) if options.command == "health" else ""
+        return Answer(EXIT_UNKNOWN, line, verdict=True)
     limit = options.limit or LIMIT_SECONDS.get(options.command)
     timeout = options.timeout
     if limit:
@@ -330,15 +391,15 @@ def _bounded(command: str, limit: float | None, real: bool) -> Iterator[None]:
         watch.cancel()
 
 
-def _ask(options: argparse.Namespace, node: dict, timeout: float | None, runner: Runner, declares: bool) -> int:
+def _ask(options: argparse.Namespace, node: dict, timeout: float | None, runner: Runner, declares: bool) -> Answer:
     if options.command == "locate":
         return _locate(options.subject, not options.off, node, timeout, runner)
     started = time.monotonic()
     observation = observe(node, timeout, runner)
     seconds = time.monotonic() - started
     if options.command == "devices":
-        say(json.dumps(observation, indent=2, sort_keys=True) if options.json else show_devices(observation))
-        return _all_answered(observation)
+        text = json.dumps(observation, indent=2, sort_keys=True) if options.json else show_devices(observation)
+        return Answer(_all_answered(observation), text)
     if options.command == "slots":
         return _slots(options, node, observation)
     findings: list[dict] = []
@@ -347,26 +408,25 @@ def _ask(options: argparse.Namespace, node: dict, timeout: float | None, runner:
         findings, trouble = check(node, observation, options.keep)
     status = exit_status(findings)
     if trouble:
-        say(f"accelctl: {trouble}", sys.stderr)
+        complain(trouble)
         status = status if status == EXIT_CRITICAL else EXIT_UNKNOWN
     if options.command == "metrics":
         from .metrics import render
         from .model import to_int
 
         declared = to_int(node["declared"].get("cluster_accelerator_count"))
-        sys.stdout.write(render(observation, status, findings, declared, round(seconds, 3)))
         # What is wrong is in the metrics; a collector throws away what a program that failed has printed.
-        return EXIT_OK
+        return Answer(EXIT_OK, render(observation, status, findings, declared, round(seconds, 3)).rstrip("\n"))
     if options.json:
-        say(json.dumps({"host": node["host"], "status": status, "findings": findings}, indent=2, sort_keys=True))
+        text = json.dumps({"host": node["host"], "status": status, "findings": findings}, indent=2, sort_keys=True)
     elif options.command == "health":
-        say(health_line(status, findings, trouble))
+        text = health_line(status, findings, trouble)
     else:
-        say(show_findings(findings, node["language"]))
-    return status
+        text = show_findings(findings, node["language"])
+    return Answer(status, text, verdict=True)
 
 
-def _slots(options: argparse.Namespace, node: dict, observation: dict) -> int:
+def _slots(options: argparse.Namespace, node: dict, observation: dict) -> Answer:
     from . import record, slots
 
     try:
@@ -374,25 +434,24 @@ def _slots(options: argparse.Namespace, node: dict, observation: dict) -> int:
         path = os.path.join(node["records_dir"], "slots.json")
         known = record.load(path, slots.problems) if node["records_dir"] else None
     except record.RecordError as exc:
-        say(f"accelctl: {exc}", sys.stderr)
-        return EXIT_UNKNOWN
+        complain(str(exc))
+        return Answer(EXIT_UNKNOWN)
     body = slots.build_record(observation, node["host"], record.now_utc(), known)
-    say(json.dumps(body, indent=2, sort_keys=True) if options.json else show_devices(observation))
-    return _all_answered(observation)
+    text = json.dumps(body, indent=2, sort_keys=True) if options.json else show_devices(observation)
+    return Answer(_all_answered(observation), text)
 
 
-def _explain(check_id: str, language: str) -> int:
+def _explain(check_id: str, language: str) -> Answer:
     from .explain import explain, no_such_check
 
     text = explain(check_id, language)
     if text is None:
-        say(f"accelctl: {no_such_check(check_id, language)}", sys.stderr)
-        return EXIT_UNKNOWN
-    say(text)
-    return EXIT_OK
+        complain(no_such_check(check_id, language))
+        return Answer(EXIT_UNKNOWN)
+    return Answer(EXIT_OK, text)
 
 
-def _locate(word: str, on: bool, node: dict, timeout: float | None, runner: Runner) -> int:
+def _locate(word: str, on: bool, node: dict, timeout: float | None, runner: Runner) -> Answer:
     """Turn the light at a card on or off; unknown where there is none, or where it is not as it should be."""
     from . import locate, record, slots
 
@@ -407,11 +466,11 @@ def _locate(word: str, on: bool, node: dict, timeout: float | None, runner: Runn
         path = os.path.join(node["records_dir"], "slots.json")
         known = record.load(path, slots.problems) if node["records_dir"] else None
     except record.RecordError as exc:
-        say(f"accelctl: {exc}", sys.stderr)
+        complain(str(exc))
     places = locate.find(word, observation, known if known and known["host"] == node["host"] else None)
     if not places:
-        say(f"accelctl: no card of this node is {word!r}; accelctl devices lists them", sys.stderr)
-        return EXIT_UNKNOWN
+        complain(f"no card of this node is {word!r}; accelctl devices lists them")
+        return Answer(EXIT_UNKNOWN)
     cards = [one["pci_address"] for one in [*observation["devices"], *observation["unanswered"]] if one["pci_address"]]
     ours = {place.address for place in places}
     found = {
@@ -419,21 +478,20 @@ def _locate(word: str, on: bool, node: dict, timeout: float | None, runner: Runn
     }
     names = "; ".join(place.name for place in places)
     if not found:
-        say(
-            f"accelctl: no light is known at {names}: neither an enclosure nor a slot of the kernel has one", sys.stderr
-        )
-        return EXIT_UNKNOWN
+        complain(f"no light is known at {names}: neither an enclosure nor a slot of the kernel has one")
+        return Answer(EXIT_UNKNOWN)
     if len(found) > 1 and len(ours) == 1:
-        say(f"accelctl: several lights claim {names}: {', '.join(found)}; none was touched", sys.stderr)
-        return EXIT_UNKNOWN
+        complain(f"several lights claim {names}: {', '.join(found)}; none was touched")
+        return Answer(EXIT_UNKNOWN)
     status = EXIT_OK
+    told = []
     for light in found.values():
         problem = locate.switch(runner, light, on)
         if problem:
-            say(f"accelctl: {light.name} of {names}: {problem}", sys.stderr)
+            complain(f"{light.name} of {names}: {problem}")
             status = EXIT_UNKNOWN
             continue
         others = [card for card in light.others if card not in ours]
         shared = f"; it is the light of {', '.join(others)} too" if others else ""
-        say(f"{light.name} of {names} is {'on' if on else 'off'}{shared}")
-    return status
+        told.append(f"{light.name} of {names} is {'on' if on else 'off'}{shared}")
+    return Answer(status, "\n".join(told))

@@ -24,8 +24,15 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from json.decoder import scanstring  # type: ignore[attr-defined]
 
+from . import reader
+
 # Keys that say when something was looked at, not what was seen.
 CLOCK_FIELDS = frozenset({"observed_at", "measured_at"})
+
+# The cards of ten thousand nodes in one file have half of it.
+MOST_BYTES = 64 << 20
+# A disk answers in milliseconds; a file system whose server is gone never does.
+MOST_SECONDS = 10.0
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _UNTOUCHED = "It is left untouched; correct it, or move it away to start anew."
@@ -74,12 +81,13 @@ def load(
     RecordError for whatever is not such a record.
     """
     try:
-        with open(path, "rb") as handle:
-            raw = handle.read()
+        raw = reader.read_whole(path, MOST_BYTES, MOST_SECONDS)
     except FileNotFoundError:
         return None
     except OSError as exc:
         raise RecordError(f"{path} cannot be read: {reason(exc)}.") from exc
+    except reader.Blocked as exc:
+        raise RecordError(f"{path} cannot be read: no answer within {MOST_SECONDS:g} s.") from exc
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as exc:
@@ -105,6 +113,8 @@ def parse(
         raise RecordError(f"{path}: not valid JSON ({exc}). {_UNTOUCHED}") from exc
     except RecursionError as exc:
         raise RecordError(f"{path}: nested too deep to be a record. {_UNTOUCHED}") from exc
+    except MemoryError as exc:
+        raise RecordError(f"{path}: there is not enough memory to read it. {_UNTOUCHED}") from exc
     for where, sentence in _shape(body, schema) or (problems(body) if problems else ()):
         while where and where not in places:
             where = where[:-1]
@@ -222,6 +232,8 @@ def stage(path: str, body: object, mode: int = 0o644) -> str:
     Everything that is likely to fail (no space, read-only) fails here, before anything is replaced.
     """
     content = canonical(body).encode("utf-8")
+    if len(content) > MOST_BYTES:
+        raise RecordError(f"{path} cannot be written: it would be larger than any record. What was there is intact.")
     temporary = None
     try:
         directory = make_directory(os.path.dirname(path) or ".")
@@ -233,9 +245,11 @@ def stage(path: str, body: object, mode: int = 0o644) -> str:
             file.flush()
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
-    except OSError as exc:
+    except BaseException as exc:  # an interrupt leaves nothing behind either
         if temporary is not None:
             discard(temporary)
+        if not isinstance(exc, OSError):
+            raise
         raise RecordError(f"{path} cannot be written: {reason(exc)}. What was there before is intact.") from exc
     return temporary
 
@@ -312,14 +326,22 @@ def locked_history(path: str) -> Iterator[int]:
     """Open a history for ``add_events`` and hold its lock: of several runs on one site, one at a time."""
     try:
         make_directory(os.path.dirname(path) or ".")
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o644)
     except OSError as exc:
         raise RecordError(f"{path} cannot be written: {reason(exc)}.") from exc
     try:
+        _check_kind(handle, path, "written")
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield handle
     finally:
         os.close(handle)
+
+
+def _check_kind(handle: int, path: str, verb: str) -> None:
+    try:
+        reader.check_kind(os.fstat(handle).st_mode)
+    except OSError as exc:
+        raise RecordError(f"{path} cannot be {verb}: {reason(exc)}.") from exc
 
 
 def append_history(path: str, events: list[dict]) -> None:
@@ -377,8 +399,10 @@ def _write_all(handle: int, content: bytes) -> None:
 def read_history(path: str) -> list[dict]:
     """Return all events, oldest first; RecordError names the first line that is none."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as handle:
-            lines = handle.read().split("\n")
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with open(handle, encoding="utf-8", errors="replace") as file:
+            reader.check_kind(os.fstat(handle).st_mode)
+            lines = file.read().split("\n")
     except FileNotFoundError:
         return []
     except OSError as exc:

@@ -18,11 +18,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
 
+from . import reader
 from .reader import Blocked, Reader
 
 # Directories searched besides PATH: vendors install here without touching PATH.
@@ -69,6 +71,82 @@ class Result:
         return " ".join(self.argv)
 
 
+class Running:
+    """The commands that run now. Each is in a session of its own, so that it would live on when this process ends.
+
+    ``status`` is what the process ends with since it was told to end; from then on no command is started.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self.status = 0
+        self._running: set[subprocess.Popen[bytes]] = set()
+        # The threads that are just starting one, which nobody could kill yet.
+        self._starting: set[int] = set()
+
+    def start(self, argv: list[str], out: IO[bytes], err: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Start a command with the C locale; OSError when it can't be, SystemExit when this process is to end."""
+        environment = dict(os.environ, LC_ALL="C", LANGUAGE="C")
+        self.go_on()
+        thread = threading.get_ident()
+        self._starting.add(thread)
+        try:
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=environment,
+                start_new_session=True,
+            )
+            self._running.add(process)
+        finally:
+            self._starting.discard(thread)
+        if self.status:
+            _kill(process)
+            self.go_on()
+        return process
+
+    def go_on(self) -> None:
+        """Raise SystemExit, in whatever thread, when this process was told to end."""
+        if self.status:
+            raise SystemExit(self.status)
+
+    def ended(self, process: subprocess.Popen[bytes]) -> None:
+        """Forget a command that has ended, or that can't be killed."""
+        self._running.discard(process)
+
+    def stop(self, status: int) -> None:
+        """Kill all commands and readers, for good: this process ends."""
+        self.status = status
+        for process in list(self._running):
+            _kill(process)
+        reader.stop()
+
+    def end_with_signals(self) -> None:
+        """Have the signals that end this process end its commands first, where nobody else has a use for them."""
+        if threading.current_thread() is not threading.main_thread():
+            return  # nor is it allowed to
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                signal.signal(number, self._told_to_end)
+
+    def _told_to_end(self, number: int, _frame: object) -> None:
+        status = 128 + number  # as a shell tells it
+        if self.status:
+            os._exit(status)  # once more: whatever is waited for, it is not waited for any longer
+        idle = not self._running and not self._starting
+        self.stop(status)
+        if threading.get_ident() in self._starting:
+            return  # start() goes on from here, when it knows what to kill
+        if idle and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(status)
+
+
+RUNNING = Running()
+
+
 class Runner:
     """Runs on the host it is created on. Tests pass a double with the same methods.
 
@@ -81,6 +159,7 @@ class Runner:
         self._ahead: dict[str, bytes | None] = {}
         self._dead: set[str] = set()
         self._lost = 0.0
+        RUNNING.end_with_signals()
 
     def which(self, name: str) -> str | None:
         """Return the path of a program, None when it is not installed."""
@@ -89,42 +168,30 @@ class Runner:
 
     def run(self, argv: list[str], timeout_seconds: float) -> Result:
         """Run ``argv`` in its own process group with the C locale; never raises for its outcome."""
-        environment = dict(os.environ, LC_ALL="C", LANGUAGE="C")
         # Output goes to files, not pipes: a grandchild that survives the kill would keep a pipe open.
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             try:
-                process = subprocess.Popen(
-                    argv,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                    env=environment,
-                    start_new_session=True,
-                )
+                process = RUNNING.start(argv, out, err)
             except OSError as exc:
                 return Result(list(argv), 127, "", str(exc))
             end = time.monotonic() + timeout_seconds
-            with _Ending(process) as ending:
-                while not ending.within(max(0.0, min(0.1, end - time.monotonic()))):
-                    if _size(out) + _size(err) > FLOOD_BYTES:
-                        self._kill(process)
-                        said = f"{_text(err)}\nended: it wrote more than {FLOOD_BYTES >> 20} MiB"
-                        return Result(list(argv), process.returncode, _text(out), said)
-                    if time.monotonic() >= end:
-                        self._kill(process)
-                        return Result(list(argv), None, _text(out), _text(err), hung=True)
+            try:
+                with _Ending(process) as ending:
+                    while not ending.within(max(0.0, min(0.1, end - time.monotonic()))):
+                        RUNNING.go_on()
+                        if _size(out) + _size(err) > FLOOD_BYTES:
+                            _end(process)
+                            said = f"{_text(err)}\nended: it wrote more than {FLOOD_BYTES >> 20} MiB"
+                            return Result(list(argv), process.returncode, _text(out), said)
+                        if time.monotonic() >= end:
+                            _end(process)
+                            return Result(list(argv), None, _text(out), _text(err), hung=True)
+            except BaseException:
+                _end(process)  # also when this is interrupted
+                raise
+            finally:
+                RUNNING.ended(process)
             return Result(list(argv), process.returncode, _text(out), _text(err))
-
-    @staticmethod
-    def _kill(process: subprocess.Popen[bytes]) -> None:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except OSError:
-            pass
-        try:
-            process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            pass  # uninterruptible: leave it to init
 
     def read_ahead(self, paths: list[str]) -> None:
         """Read files that ``read`` will be asked for, once each: in one exchange instead of many.
@@ -274,6 +341,24 @@ class _Ending:
         except subprocess.TimeoutExpired:
             return False
         return True
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a command with all that it has started, unless it has ended: then its number may be that of another."""
+    try:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    except OSError:
+        pass
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a command and wait for its end."""
+    _kill(process)
+    try:
+        process.wait(timeout=2)
+    except subprocess.TimeoutExpired:
+        pass  # uninterruptible: leave it to init
 
 
 def _size(handle: IO[bytes]) -> int:

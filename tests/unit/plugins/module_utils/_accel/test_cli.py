@@ -9,17 +9,22 @@ import compileall
 import io
 import json
 import os
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import observations as seen
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge
+from ansible_collections.accel.cluster.plugins.modules import accelctl
 from doubles import HANG, RecordedRunner
 from test_probe import LINKS, document
 from test_probe_judged import HEALTHY, JOURNAL, card
+from test_runner import all_gone
 
 BUS = "/sys/bus/pci/devices/"
 CARD = {"vendor": "0x10de", "device": "0x2330", "class": "0x030200", "numa_node": "0"}
@@ -95,6 +100,20 @@ def test_devices_is_ok_only_where_tool_and_bus_told_the_same_number(tmp_path, mo
     observation = {"devices": [], "unanswered": [], "tools": [], "errors": [], "count": count, "bus_count": bus}
     monkeypatch.setattr(cli, "observe", lambda *_arguments: observation)
     assert cli.main([command, "--node-file", node_file(tmp_path)], runner()) == status
+
+
+@pytest.mark.parametrize("command", ["devices", "slots"])
+def test_equal_numbers_do_not_hide_a_card_that_does_not_answer(tmp_path, monkeypatch, command) -> None:
+    """One card answers without an address, one is on the bus: nothing says that it is the same."""
+    told = []
+    real = cli.observe
+    monkeypatch.setattr(cli, "observe", lambda *arguments: told.append(real(*arguments)) or told[-1])
+    host = one_card_answers("0000:18:00.0")
+    assert cli.main([command, "--node-file", node_file(tmp_path)], host) == 0
+    answer = document(card("0000:18:00.0")).replace('id="00000000:18:00.0"', 'id="N/A"')
+    host.answers["nvidia-smi", "-q", "-x"] = (0, answer, "")
+    assert cli.main([command, "--node-file", node_file(tmp_path)], host) == 3
+    assert (told[1]["count"], told[1]["bus_count"], len(told[1]["unanswered"])) == (1, 1, 1)
 
 
 def test_devices_needs_no_declaration(capsys) -> None:
@@ -348,7 +367,7 @@ def test_check_prints_that_the_declared_slot_map_is_wrong(tmp_path, capsys) -> N
     assert "declared slot '0000:18:00.0': '' has no name" in capsys.readouterr().out
 
 
-class Full:
+class Full(io.TextIOBase):
     """A file on a file system without space."""
 
     def write(self, text) -> None:
@@ -356,9 +375,14 @@ class Full:
 
 
 def test_what_breaks_is_unknown_not_a_warning(tmp_path, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(cli.sys, "stdout", Full())
-    assert cli.main(["devices", "--node-file", node_file(tmp_path)], runner("0000:18:00.0")) == 3
-    assert "accelctl: OSError: [Errno 28] No space left on device" in capsys.readouterr().err
+    path = node_file(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(cli.sys, "stdout", Full())
+        assert cli.main(["devices", "--node-file", path], runner("0000:18:00.0")) == 3
+    assert "accelctl: the answer can't be written: No space left on device" in capsys.readouterr().err
+    monkeypatch.setattr(cli, "observe", lambda *_arguments: {}["devices"])
+    assert cli.main(["devices", "--node-file", path], runner("0000:18:00.0")) == 3
+    assert capsys.readouterr().err == "accelctl: KeyError: 'devices'\n"
 
 
 # ------------------------------------------------------------------------------------------- health, metrics, explain
@@ -459,7 +483,7 @@ def program(tmp_path_factory) -> list[str]:
     home = tmp_path_factory.mktemp("accel")
     package = Path(cli.__file__).parent
     shutil.copytree(package, home / "_accel", ignore=shutil.ignore_patterns("__pycache__"))
-    (home / "__main__.py").write_text("from _accel.cli import main\n\nraise SystemExit(main())\n")
+    (home / "__main__.py").write_text(accelctl.START)
     compileall.compile_dir(home, quiet=2)
     return [sys.executable, "-I", str(home)]
 
@@ -471,6 +495,133 @@ def test_explaining_loads_neither_vendors_nor_probes(program):
     assert "_accel.hints" in loaded
     for name in ("_accel.probe", "_accel.judge", "_accel.vendors.nvidia", "xml.etree.ElementTree", "difflib"):
         assert name not in loaded
+
+
+# How the program may be started; the last one is a reader that has left.
+STREAMS = {
+    "full": ">/dev/full",
+    "both full": ">/dev/full 2>/dev/full",
+    "closed": ">&-",
+    "all closed": "<&- >&- 2>&-",
+    "to read only": "1</dev/null",
+    "nobody reads": "| true",
+}
+COMPLAINTS = {"complaints full": "2>/dev/full", "complaints closed": "2>&-"}
+
+
+@pytest.fixture(scope="module")
+def judged(program, tmp_path_factory) -> dict[int, list[str]]:
+    """Return, by the verdict that it comes to, the command line of accelctl on a host of eight cards."""
+    home = tmp_path_factory.mktemp("judged")
+    healthy = seen.healthy()
+    hot = seen.healthy()
+    hot["devices"][0]["readings"]["temperature_c"] = 86.0
+    lines = {}
+    for status, observation in enumerate((healthy, hot, seen.card_lost(healthy), seen.card_hung(healthy))):
+        for one in observation["unanswered"]:
+            one.update(dict.fromkeys(("model", "pci_id", "serial", "uuid")))
+        (home / f"{status}.json").write_text(json.dumps(observation))
+        (home / f"{status}.py").write_text(
+            f"import json, sys, time\nsys.path.insert(0, {program[-1]!r})\nfrom _accel import cli\n"
+            # "| true" is faster.
+            "def observe(*_arguments):\n    time.sleep(0.1)\n"
+            f"    return json.load(open({str(home / f'{status}.json')!r}))\n"
+            "cli.observe = observe\nraise SystemExit(cli.main())\n"
+        )
+        lines[status] = [sys.executable, "-I", str(home / f"{status}.py")]
+    return lines
+
+
+def with_streams(argv: list[str], streams: str) -> tuple[str, list[str]]:
+    """Run a program with its streams as they are told; return its exit status and its complaints."""
+    first, bar, second = streams.partition("|")
+    line = f"exec 9>&1; {{ {shlex.join(argv)} {first}; echo $? >&9; }} {bar} {second}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+    return done.stdout.splitlines()[-1], done.stderr.splitlines()
+
+
+@pytest.mark.parametrize("streams", [*STREAMS, *COMPLAINTS])
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [("health", 0), ("health", 1), ("health", 2), ("health", 3), ("check", 2), ("check --json --keep", 0)],
+)
+def test_the_exit_status_is_the_verdict_when_it_can_not_be_said(judged, tmp_path, words, status, streams) -> None:
+    """A log on a full disk made a warning (1) of all of them."""
+    argv = [*judged[status], *words.split(), "--node-file", node_file(tmp_path, **seen.DECLARED)]
+    told, complaints = with_streams(argv, {**STREAMS, **COMPLAINTS}[streams])
+    assert told == str(status)
+    assert all(line.startswith("accelctl: the answer can't be written: ") for line in complaints)
+    assert len(complaints) == (streams in ("full", "closed", "to read only"))
+
+
+@pytest.mark.parametrize("streams", STREAMS)
+@pytest.mark.parametrize("words", ["devices", "slots --json", "metrics", "explain device.count", "--help"])
+def test_an_answer_that_can_not_be_said_is_unknown(judged, tmp_path, words, streams) -> None:
+    """Metrics that a full disk cut short must not look like all of them."""
+    argv = [*judged[0], *words.split(), "--node-file", node_file(tmp_path, **seen.DECLARED)]
+    assert with_streams(argv, "")[0] == "0"
+    told, complaints = with_streams(argv, STREAMS[streams])
+    assert told == "3"
+    assert len(complaints) == (streams in ("full", "closed", "to read only"))
+
+
+@pytest.mark.parametrize("streams", [*STREAMS, *COMPLAINTS])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "frob",
+        "health --limit 0",
+        "explain device.cuont",
+        "check --node-file /nonexistent",
+        "locate SXM99",
+        "locate SXM1",
+    ],
+)
+def test_a_complaint_that_can_not_be_said_changes_no_exit_status(judged, tmp_path, words, streams) -> None:
+    argv = [*judged[0], "--node-file", node_file(tmp_path, **seen.DECLARED), *words.split()]
+    told, complaints = with_streams(argv, {**STREAMS, **COMPLAINTS}[streams])
+    assert told == "3"
+    assert not any("Traceback" in line or "Exception" in line for line in complaints)
+
+
+def started(argv: list[str], tmp_path, notes: int) -> tuple[subprocess.Popen, list[int]]:
+    """Start a program with an nvidia-smi that hangs; return it and the processes of its tool."""
+    (tmp_path / "bin").mkdir()
+    tool, note = tmp_path / "bin/nvidia-smi", tmp_path / "pids"
+    tool.write_text(f"#!/bin/sh\nsleep 300 &\necho $$ $! >> {note}\nwait\n")
+    tool.chmod(0o755)
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    process = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PATH": path}
+    )
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and (not note.exists() or len(note.read_text().split()) < notes):
+        time.sleep(0.02)
+    return process, [int(word) for word in note.read_text().split()]
+
+
+@pytest.mark.parametrize("command", ["devices", "slots", "check", "health", "metrics", "locate"])
+@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_program_that_is_interrupted_ends_its_tools_and_says_nothing(program, tmp_path, command, name, status):
+    words = [command, "SXM1"] if command == "locate" else [command]
+    argv = [*program, *words, "--timeout", "60", "--node-file", node_file(tmp_path)]
+    process, tools = started(argv, tmp_path, 2)
+    process.send_signal(getattr(signal, name))
+    try:
+        told = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert all_gone(tools)
+    assert (process.returncode, *told) == (status, "", "")
+
+
+def test_an_interrupt_between_two_commands_is_no_traceback_either(tmp_path, monkeypatch, capsys):
+    def interrupt(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "observe", interrupt)
+    assert cli.main(["health", "--node-file", node_file(tmp_path)], runner()) == 130
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_read_that_hangs_ends_health_at_its_limit(program, tmp_path):

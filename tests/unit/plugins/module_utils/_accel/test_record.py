@@ -8,12 +8,14 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import socket
 import stat
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import record, slots
+from ansible_collections.accel.cluster.plugins.module_utils._accel import reader, record, slots
 
 GOOD = """{
   "host": "gpu-01",
@@ -162,6 +164,118 @@ def test_damage_of_a_power_cut_or_an_editor_is_refused(file, raw, says):
 def test_a_directory_in_the_place_of_a_record_is_refused(tmp_path):
     with pytest.raises(record.RecordError, match="cannot be read: there is a directory of that name"):
         record.load(str(tmp_path))
+
+
+def no_file(path, kind):
+    """Put something that is no file in the place of one."""
+    if kind == "a named pipe":
+        os.mkfifo(path)
+    elif kind == "a socket":
+        with socket.socket(socket.AF_UNIX) as end:
+            end.bind(str(path))
+    else:
+        path.symlink_to("/dev/zero")
+
+
+NO_FILES = ["a named pipe", "a device", "a socket"]
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
+    """Reading it would wait for whoever writes to it, or never end."""
+    no_file(tmp_path / "slots.json", kind)
+    began = time.monotonic()
+    with pytest.raises(record.RecordError) as caught:
+        record.load(str(tmp_path / "slots.json"))
+    assert str(caught.value) == f"{tmp_path}/slots.json cannot be read: it is {kind}, not a file."
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+def test_a_history_that_is_no_file_is_refused_at_once(tmp_path, kind):
+    path = tmp_path / "history.jsonl"
+    no_file(path, kind)
+    with pytest.raises(record.RecordError, match=r"history.jsonl cannot be read: "):
+        record.read_history(str(path))
+    with pytest.raises(record.RecordError, match=r"history.jsonl cannot be written: "):
+        record.append_history(str(path), EVENTS)
+
+
+@pytest.mark.parametrize("told", ["by its size", "by reading"])
+def test_what_is_larger_than_any_record_is_refused(tmp_path, file, monkeypatch, told):
+    assert record.MOST_BYTES == 64 << 20
+    monkeypatch.setattr(record, "MOST_BYTES", 4096)
+    path = file(GOOD + " " * (4096 - len(GOOD)))
+    assert record.load(path)["host"] == "gpu-01"
+    path = file(GOOD + " " * (4097 - len(GOOD))) if told == "by its size" else "/proc/self/smaps"
+    with pytest.raises(record.RecordError) as caught:
+        record.load(path)
+    assert str(caught.value) == f"{path} cannot be read: it is larger than any record."
+
+
+def test_what_could_not_be_read_again_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "MOST_BYTES", 4096)
+    with pytest.raises(record.RecordError, match=r"slots.json cannot be written: it would be larger than any record"):
+        record.write(str(tmp_path / "slots.json"), {"host": "x" * 5000})
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_large_record_is_read(file):
+    path = file(GOOD + " " * (32 << 20))
+    began = time.monotonic()
+    assert record.load(path)["host"] == "gpu-01"
+    assert time.monotonic() - began < 8
+
+
+def test_a_file_system_that_does_not_answer_holds_nobody(file, monkeypatch):
+    path = file(GOOD)
+    assert record.load(path)
+    monkeypatch.setattr(record, "MOST_SECONDS", 0.2)
+    monkeypatch.setattr(reader, "_read_whole", lambda _path, _most: time.sleep(60))
+    reader._files.close()  # the next one is started with what stands there now
+    began = time.monotonic()
+    with pytest.raises(record.RecordError) as caught:
+        record.load(path)
+    assert str(caught.value) == f"{path} cannot be read: no answer within 0.2 s."
+    assert time.monotonic() - began < 5
+    monkeypatch.undo()
+    assert record.load(path)
+
+
+def test_records_are_read_in_a_process_that_was_copied(file, tmp_path):
+    """As Ansible copies itself for each task: two that talk to one reader would read each other's records."""
+    path, other = file(GOOD), tmp_path / "other.json"
+    other.write_text(GOOD.replace("gpu-01", "gpu-02"))
+    assert record.load(path)["host"] == "gpu-01"
+    pid = os.fork()
+    if not pid:
+        try:
+            os._exit(0 if all(record.load(str(other))["host"] == "gpu-02" for _time in range(200)) else 1)
+        finally:
+            os._exit(2)
+    assert all(record.load(path)["host"] == "gpu-01" for _time in range(200))
+    assert os.waitpid(pid, 0)[1] == 0
+    assert record.load(path)["host"] == "gpu-01"
+
+
+def test_a_record_without_memory_for_it_is_refused(file, monkeypatch):
+    def none_left(*_arguments):
+        raise MemoryError
+
+    path = file(GOOD)
+    monkeypatch.setattr(record, "_walk", none_left)
+    with pytest.raises(record.RecordError, match="there is not enough memory"):
+        record.load(path)
+
+
+def test_who_is_interrupted_while_writing_leaves_nothing_behind(tmp_path, monkeypatch):
+    def interrupt(_handle):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(record.os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        record.write(str(tmp_path / "slots.json"), {"schema": 1})
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_record_is_written_whole_with_its_directory(tmp_path):

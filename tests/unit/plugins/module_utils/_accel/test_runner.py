@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -343,3 +344,147 @@ def test_commands_share_one_limit():
     late = bounded.run(["true"], 60)
     assert (late.hung, late.rc) == (True, None)
     assert BoundedRunner(60).run(["sleep", "30"], 0.1).hung
+
+
+# ------------------------------------------------------------------------------------- what ends this ends its commands
+
+FOLDER = os.path.dirname(os.path.dirname(runner.__file__))
+ALONE = "Runner().run(commands[0], 60)"
+SEVERAL = "run_all(Runner(), commands * 3, 60)"
+BESIDE = "ours = Runner(); beside(lambda: [ours.run(commands[0], 60), ours.run(commands[0], 60)]).result()"
+
+
+def interrupted(tmp_path, asked, commands, number, ready):
+    """Send a signal to a program that runs hanging commands; return how it ended, and the processes of those."""
+    code = (
+        f"import sys; sys.path.insert(0, {FOLDER!r})\nfrom _accel.runner import Runner\n"
+        f"from _accel.parallel import beside, run_all\ncommands = {commands!r}\n{asked}\nprint('not ended')\n"
+    )
+    process = subprocess.Popen(python(code), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pids = []
+    deadline = time.monotonic() + 20
+    while len(pids) < ready and time.monotonic() < deadline:
+        time.sleep(0.02)
+        pids = [int(line) for line in (tmp_path / "pids").read_text().split()] if (tmp_path / "pids").exists() else []
+    assert len(pids) == ready
+    process.send_signal(number)
+    began = time.monotonic()
+    try:
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert time.monotonic() - began < 10
+    return process.returncode, out, err, pids
+
+
+def hanging(tmp_path, before=""):
+    """Return a command that hangs, with a child that does; it notes both."""
+    return [["sh", "-c", f"{before}sleep 300 & echo $$ $! >> {tmp_path}/pids; wait"]]
+
+
+def all_gone(pids):
+    """Tell whether all processes are gone, those that just die among them; end those that are not."""
+    deadline = time.monotonic() + 5
+    while not all(gone(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    left = [pid for pid in pids if not gone(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    return not left
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+    ("asked", "ready"), [(ALONE, 2), (SEVERAL, 6), (BESIDE, 2)], ids=["alone", "several", "beside"]
+)
+def test_a_program_that_is_told_to_end_leaves_no_command_behind(tmp_path, asked, ready, name):
+    number = getattr(signal, name)
+    ended = interrupted(tmp_path, asked, hanging(tmp_path), number, ready)
+    assert all_gone(ended[3])
+    assert ended[:3] == (128 + number, "", "")
+
+
+def test_a_command_that_a_signal_does_not_end_is_killed(tmp_path):
+    """As it may come from a terminal to both: the command that ignores it is not left behind."""
+    ended = interrupted(tmp_path, ALONE, hanging(tmp_path, "trap '' INT TERM; "), signal.SIGINT, 2)
+    assert all_gone(ended[3])
+    assert ended[:3] == (130, "", "")
+
+
+def test_an_exception_while_a_command_runs_ends_the_command(tmp_path, monkeypatch):
+    """Whatever it is, also where nobody made anything of signals."""
+
+    def interrupt(_self, _seconds):
+        while not (tmp_path / "pids").exists() or len((tmp_path / "pids").read_text().split()) < 2:
+            time.sleep(0.02)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner._Ending, "within", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        Runner().run(hanging(tmp_path)[0], 60)
+    assert all_gone([int(word) for word in (tmp_path / "pids").read_text().split()])
+
+
+def test_signals_that_somebody_handles_or_ignores_are_left_alone():
+    code = (
+        f"import signal, sys; sys.path.insert(0, {FOLDER!r})\nfrom _accel.runner import Runner\n"
+        "signal.signal(signal.SIGTERM, print)\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\nRunner()\n"
+        "print(signal.getsignal(signal.SIGTERM) is print, signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)\n"
+    )
+    done = subprocess.run(python(code), capture_output=True, text=True, timeout=20, check=True)
+    assert done.stdout == "True True\n"
+
+
+def test_without_a_command_an_interrupt_is_what_python_makes_of_it():
+    """Whoever uses a runner in a program of his own catches it as ever."""
+    code = (
+        f"import os, signal, sys, time; sys.path.insert(0, {FOLDER!r})\nfrom _accel.runner import Runner\nRunner()\n"
+        "try:\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(9)\n"
+        "except KeyboardInterrupt:\n    print('caught')\n"
+    )
+    done = subprocess.run(python(code), capture_output=True, text=True, timeout=20, check=True)
+    assert (done.stdout, done.stderr) == ("caught\n", "")
+
+
+def test_a_runner_of_a_thread_that_is_not_the_first_one_works():
+    """Only the first may say what happens with signals."""
+    code = (
+        f"import sys, threading; sys.path.insert(0, {FOLDER!r})\nfrom _accel.runner import Runner\n"
+        "told = []\nthread = threading.Thread(target=lambda: told.append(Runner().run(['true'], 20).rc))\n"
+        "thread.start()\nthread.join()\nprint(told)\n"
+    )
+    done = subprocess.run(python(code), capture_output=True, text=True, timeout=20, check=True)
+    assert (done.stdout, done.stderr) == ("[0]\n", "")
+
+
+def test_the_end_of_a_reader_is_not_that_of_the_commands():
+    """It is a copy of this process, made while a command runs: a signal for the one is none for the other."""
+    code = (
+        f"import os, signal, sys, time; sys.path.insert(0, {FOLDER!r})\n"
+        "from _accel.runner import RUNNING, Runner\nfrom _accel.parallel import beside\nours = Runner()\n"
+        "told = beside(lambda: ours.run(['sh', '-c', 'echo on; sleep 1; echo off'], 20))\n"
+        "while not RUNNING._running:\n    time.sleep(0.01)\n"
+        "ours.read('/proc/self/comm')\nos.kill(ours._reader._pid, signal.SIGTERM)\n"
+        "print(repr(told.result().stdout), ours.read('/proc/self/comm') is not None)\n"
+        "print(beside(lambda: Runner().read('/proc/self/comm') is not None).result())\n"
+    )
+    done = subprocess.run(python(code), capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "'on\\noff\\n' True\nTrue\n", "")
+
+
+def test_a_reader_that_waits_ends_with_the_program_that_is_told_to_end(tmp_path):
+    """One of another thread: nobody comes back to it to end it."""
+    os.mkfifo(tmp_path / "pipe")
+    code = (
+        f"import sys, time; sys.path.insert(0, {FOLDER!r})\nfrom _accel.runner import Runner\n"
+        f"from _accel.parallel import beside\nours = Runner()\nours.read('/proc/self/comm')\n"
+        f"beside(lambda: ours.read({str(tmp_path / 'pipe')!r}))\ntime.sleep(0.2)\n"
+        "print(ours._reader._pid, flush=True)\ntime.sleep(60)\n"
+    )
+    process = subprocess.Popen(python(code), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pid = int(process.stdout.readline())
+    process.send_signal(signal.SIGTERM)
+    began = time.monotonic()
+    assert (process.communicate(timeout=20), process.returncode) == (("", ""), 143)
+    assert time.monotonic() - began < 3
+    assert all_gone([pid])
