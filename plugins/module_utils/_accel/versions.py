@@ -112,15 +112,25 @@ def observe(
 
 
 def card_rows(observation: Mapping) -> list[dict]:
-    """Return the firmware (NVIDIA: the VBIOS) of each card that answered."""
-    rows = []
+    """Return the firmware (NVIDIA: the VBIOS) of each card; nobody read that of one that does not answer."""
+    rows, models = [], {}
+    silent = list(observation.get("unanswered") or [])
     for device in observation.get("devices") or []:
         if device.get("source") == "sysfs":
-            continue  # nobody asked the card; device.query says why
-        label = place_of(device) or device.get("pci_address") or device.get("uuid")
+            silent.append(device)
+            continue
         model = device.get("model") or device.get("pci_id") or device.get("vendor")
-        rows.append(_row("firmware", model, label, device.get("firmware_version"), device.get("source")))
+        models[device.get("pci_id")] = model
+        rows.append(_row("firmware", model, _label(device), device.get("firmware_version"), device.get("source")))
+    for entry in silent:
+        known = entry.get("model") or (models.get(entry["pci_id"]) if entry.get("pci_id") else None)
+        if known:  # else it is compared with no card; device.query says why it is silent
+            rows.append(_row("firmware", known, _label(entry), source="sysfs"))
     return rows
+
+
+def _label(card: Mapping) -> str | None:
+    return place_of(card) or card.get("pci_address") or card.get("uuid")
 
 
 def _image(runner: Runner, release: str | None) -> dict:

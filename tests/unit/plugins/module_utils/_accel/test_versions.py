@@ -516,6 +516,22 @@ def test_two_cards_of_one_host_may_differ():
     assert (entry["verdict"], [row["subject"] for row in entry["odd"]], entry["not_told"]) == ("fail", ["SXM2"], ["a"])
 
 
+def test_a_card_that_does_not_answer_is_not_told():
+    """Of a card that is lost or hangs nobody read the firmware; those that answer say which model it is one of."""
+    well = {**CARD, "pci_id": "10de:2330"}
+    lost = {"pci_address": "0000:2a:00.0", "pci_id": "10de:2330", "vendor": "nvidia", "slot": {"label": "SXM2"}}
+    unknown = [{**lost, "pci_id": "10de:1eb8"}, {**lost, "pci_id": None}, {**lost, "model": "", "pci_id": ""}]
+    rows = versions.card_rows({"devices": [well], "unanswered": [lost, *unknown]})
+    assert [tuple(row.values()) for row in rows] == [
+        ("firmware", "NVIDIA H100 80GB HBM3", "SXM1", "96.00.74.00.01", "nvidia-smi 570.86.15"),
+        ("firmware", "NVIDIA H100 80GB HBM3", "SXM2", None, "sysfs"),
+    ]
+    (entry,) = versions.odd({"a": {"versions": rows}, "b": {"versions": rows[:1]}})
+    assert (entry["verdict"], entry["expected"], entry["not_told"]) == ("unknown", "96.00.74.00.01", ["a"])
+    # A card that its tool named before it was lost needs no other to tell its model.
+    assert versions.card_rows({"unanswered": [{**lost, "model": "NVIDIA H200"}]})[0]["name"] == "NVIDIA H200"
+
+
 def told(**by_component):
     """Return the answer of a host with these versions; "?" is one that could not be read."""
     rows = []
