@@ -922,8 +922,9 @@ CAUSES = {
         UNKNOWN,
         "the driver version of {host} could not be told: {detail}",
         "无法得知 {host} 的驱动版本：{detail}",
-        "Check that the driver is loaded (device.driver) and that the variables of this host can be templated.",
-        "检查驱动是否已加载（device.driver），以及该主机的变量能否正常展开。",
+        "Check that the driver is loaded (device.driver) and that the variables of this host can be templated. Declare "
+        "the full version where several releases fit a short one.",
+        "检查驱动是否已加载（device.driver），以及该主机的变量能否正常展开；若简写的版本对应多个发布，请声明完整版本。",
     ),
     "device.driver_version.blocked": _blocked(
         "no card of {host} that is declared told its driver version", "{host} 没有任何所声明的卡给出驱动版本"
