@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import select
 import sys
 import threading
 import time
@@ -22,6 +23,7 @@ from typing import NamedTuple, NoReturn, TextIO
 
 # What only some commands need is imported there: Slurm and the exporter start this every minute on every node.
 from .model import CRITICAL, FAIL, UNKNOWN, WARNING, as_dict, to_float
+from .reader import MOST_BYTES, Blocked, read_whole
 from .runner import RUNNING, BoundedRunner, Runner
 
 NODE_FILE = "/etc/accel/node.json"
@@ -43,13 +45,22 @@ COMMANDS = {
 }
 # slurmd ends its HealthCheckProgram after 60 seconds (slurm.conf), and Prometheus gives up sooner or later too.
 LIMIT_SECONDS = {"health": 50.0, "metrics": 50.0, "locate": 50.0}
+# What a person waits for may take as long as so many commands that hang, and at least as long as those above. The timer
+# of the agent ends its check after four.
+COMMANDS_THAT_HANG = 3
+LEAST_SECONDS = 50.0
+# After its limit a command has so much time to judge and to tell.
+GRACE = 5.0
+NODE_FILE_SECONDS = 10.0
 # When the question for all cards hangs, each is asked alone: the first must not use up the time of the second.
 SHARE = 0.4
 LINE = 240
 
 
 class NodeFileError(Exception):
-    """The node file can't be used; the message says which file and why."""
+    """The node file can't be used; the message says which file and why. ``absent``: there is none."""
+
+    absent = False
 
 
 class Answer(NamedTuple):
@@ -101,11 +112,14 @@ def load_node(path: str) -> dict:
     Raises NodeFileError when it is missing, is no JSON, lacks a key or has a value of another type.
     """
     try:
-        with open(path, encoding="utf-8") as handle:
-            node = json.load(handle)
+        node = json.loads(read_whole(path, MOST_BYTES, NODE_FILE_SECONDS).decode("utf-8"))
     except OSError as exc:
-        raise NodeFileError(f"{path}: {exc.strerror}; run the playbook accel.cluster.agent") from exc
-    except ValueError as exc:
+        error = NodeFileError(f"{path}: {exc.strerror}; run the playbook accel.cluster.agent")
+        error.absent = isinstance(exc, (FileNotFoundError, NotADirectoryError))
+        raise error from exc
+    except Blocked as exc:
+        raise NodeFileError(f"{path}: no answer within {NODE_FILE_SECONDS:g} s") from exc
+    except (ValueError, RecursionError) as exc:
         raise NodeFileError(f"{path}: not valid JSON: {exc}") from exc
     missing = (
         [key for key in ("host", "records_dir", "declared") if key not in node] if isinstance(node, dict) else [""]
@@ -142,16 +156,15 @@ def exit_status(findings: list[dict]) -> int:
     return EXIT_WARNING if any(f["verdict"] == FAIL for f in findings) else EXIT_OK
 
 
-def observe(node: dict, timeout_seconds: float | None, runner: Runner) -> dict:
+def observe(node: dict, timeout_seconds: float, runner: Runner) -> dict:
     """Ask the cards of this host; see ``accelerator_info`` for the shape."""
     from . import probe, recall, record, slots
 
     declared = node["declared"]
-    limit = timeout_seconds or float(declared.get("cluster_query_timeout_seconds") or 60)
     observation = as_dict(
         probe.observe(
             runner,
-            timeout_seconds=limit,
+            timeout_seconds=timeout_seconds,
             declared_slots=declared.get(_SLOTS) or None,
             declared_vendors=declared.get(_VENDORS) or None,
         )
@@ -280,14 +293,22 @@ def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
         # A letter that the locale of slurmd does not know must not make an unknown of a critical card.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return tell(_run(_options(argv), runner))
+        return tell(_answer(_options(argv), runner))
     except KeyboardInterrupt:
         if runner is None:
             RUNNING.stop(EXIT_INTERRUPTED)
         return EXIT_INTERRUPTED
+
+
+def _answer(options: argparse.Namespace, runner: Runner | None) -> Answer:
+    """Return what a command answers, or that it broke; health says that in its line, too."""
+    try:
+        return _run(options, runner)
     except Exception as exc:
-        complain(f"{type(exc).__name__}: {exc}")
-    return EXIT_UNKNOWN
+        words = f"{type(exc).__name__}: {exc}".rstrip(": ")
+    complain(words)
+    line = health_line(EXIT_UNKNOWN, [], f"accelctl health: {words}") if options.command == "health" else ""
+    return Answer(EXIT_UNKNOWN, line)
 
 
 def _open_streams() -> None:
@@ -341,57 +362,80 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
 
 
 def _run(options: argparse.Namespace, runner: Runner | None) -> Answer:
-    problem = ""
+    problem, absent = "", False
     try:
         node = load_node(options.node_file)
     except NodeFileError as exc:
         import platform
 
-        problem = str(exc)
+        problem, absent = str(exc), exc.absent
         # Looking needs no declaration; judging does.
         node = {"host": platform.node(), "records_dir": "", "declared": {}, "language": LANGUAGES[0]}
     node["language"] = options.language or node["language"]
     if options.command == "explain":
         return _explain(options.subject, node["language"])
     judges = options.command in ("check", "health")
-    if problem and (judges or os.path.exists(options.node_file)):
+    if problem and (judges or not absent):
         complain(problem)
     if problem and judges:
         line = health_line(EXIT_UNKNOWN, [], problem) if options.command == "health" else ""
         return Answer(EXIT_UNKNOWN, line, verdict=True)
-    limit = options.limit or LIMIT_SECONDS.get(options.command)
-    timeout = options.timeout
-    if limit:
-        told = to_float(node["declared"].get("cluster_query_timeout_seconds")) or 60
-        timeout = min(timeout or told, limit * SHARE)
+    limit = limit_of(options, node)
     with _bounded(options.command, limit, runner is None):
-        runner = runner or (BoundedRunner(limit) if limit else Runner())
-        return _ask(options, node, timeout, runner, declares=not problem)
+        timeout = min(_timeout(options, node), limit * SHARE)
+        return _ask(options, node, timeout, runner or BoundedRunner(limit), declares=not problem)
+
+
+def _timeout(options: argparse.Namespace, node: dict) -> float:
+    return options.timeout or to_float(node["declared"].get("cluster_query_timeout_seconds")) or 60.0
+
+
+def limit_of(options: argparse.Namespace, node: dict) -> float:
+    """Return how many seconds all vendor commands may take together."""
+    hanging = COMMANDS_THAT_HANG * _timeout(options, node)
+    return options.limit or LIMIT_SECONDS.get(options.command) or max(LEAST_SECONDS, hanging)
 
 
 @contextmanager
-def _bounded(command: str, limit: float | None, real: bool) -> Iterator[None]:
+def _bounded(command: str, limit: float, real: bool) -> Iterator[None]:
     """End the whole program a little after its limit: the read of a file of a sick device can hang as well."""
-    if not limit or not real:
+    if not real:
         yield
         return
+    decided = threading.Lock()
 
     def end() -> None:
-        sys.stdout.write(f"UNKNOWN accelctl {command}: no answer within {limit:g} s\n" if command == "health" else "")
-        sys.stdout.flush()
-        sys.stderr.write(f"accelctl: {command}: no answer within {limit:g} s\n")
-        os._exit(EXIT_UNKNOWN)
+        if not decided.acquire(blocking=False):
+            return
+        try:
+            RUNNING.stop(EXIT_UNKNOWN)
+            words = f"{command}: no answer within {limit:g} s"
+            if command == "health":
+                _write_at_once(1, f"UNKNOWN accelctl {words}\n")
+            _write_at_once(2, f"accelctl: {words}\n")
+        finally:
+            os._exit(EXIT_UNKNOWN)
 
-    watch = threading.Timer(min(limit + 5, threading.TIMEOUT_MAX), end)
+    watch = threading.Timer(min(limit + GRACE, threading.TIMEOUT_MAX), end)
     watch.daemon = True
     watch.start()
     try:
         yield
     finally:
         watch.cancel()
+        decided.acquire()  # what has just begun to end the program does so, and nothing else is said
 
 
-def _ask(options: argparse.Namespace, node: dict, timeout: float | None, runner: Runner, declares: bool) -> Answer:
+def _write_at_once(number: int, text: str) -> None:
+    """Write to a stream that may be one that nobody reads, or that a thread which hangs holds."""
+    try:
+        if select.select([], [number], [], 0)[1]:
+            os.write(number, text.encode())
+    except OSError:
+        pass
+
+
+def _ask(options: argparse.Namespace, node: dict, timeout: float, runner: Runner, declares: bool) -> Answer:
     if options.command == "locate":
         return _locate(options.subject, not options.off, node, timeout, runner)
     started = time.monotonic()
@@ -451,7 +495,7 @@ def _explain(check_id: str, language: str) -> Answer:
     return Answer(EXIT_OK, text)
 
 
-def _locate(word: str, on: bool, node: dict, timeout: float | None, runner: Runner) -> Answer:
+def _locate(word: str, on: bool, node: dict, timeout: float, runner: Runner) -> Answer:
     """Turn the light at a card on or off; unknown where there is none, or where it is not as it should be."""
     from . import locate, record, slots
 

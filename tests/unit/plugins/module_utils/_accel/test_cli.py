@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import compileall
+import contextlib
 import io
 import json
 import os
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import observations as seen
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge
+from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge, reader
 from ansible_collections.accel.cluster.plugins.modules import accelctl
 from doubles import HANG, RecordedRunner
 from test_probe import LINKS, document
@@ -624,13 +625,157 @@ def test_an_interrupt_between_two_commands_is_no_traceback_either(tmp_path, monk
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_read_that_hangs_ends_health_at_its_limit(program, tmp_path):
-    """A named pipe that nobody writes to is a file whose read does not come back."""
-    os.mkfifo(tmp_path / "slots.json")
-    argv = [*program, "health", "--limit", "0.1", "--node-file", node_file(tmp_path)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
+def bad(path: Path, kind: str) -> None:
+    """Put something that can't be read in the place of a file."""
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "endless":
+        path.symlink_to("/dev/zero")
+    elif kind == "nested":
+        path.write_text("[" * 100_000 + "]" * 100_000)
+    else:
+        with path.open("wb") as file:
+            file.truncate((64 << 20) + 1)
+
+
+BAD = ["pipe", "endless", "nested", "large"]
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("name", ["slots.json", "links.json"])
+def test_a_record_that_can_not_be_read_holds_no_verdict(tmp_path, capsys, name, kind) -> None:
+    path = node_file(tmp_path, cluster_accelerator_count=1)
+    bad(tmp_path / name, kind)
+    began = time.monotonic()
+    # Without the record all the rest is judged; without the readings of links that is not said of a pass.
+    status = 3 if name == "links.json" else 0
+    assert cli.main(["health", "--node-file", path], one_card_answers("0000:18:00.0")) == status
+    out = capsys.readouterr().out
+    assert out.startswith("OK " if status == 0 else f"UNKNOWN {tmp_path}/links.json") and out.count("\n") == 1
+    if name == "slots.json":
+        assert cli.main(["slots", "--node-file", path], one_card_answers("0000:18:00.0")) == 3
+        assert f"accelctl: {tmp_path}/slots.json" in capsys.readouterr().err
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_node_file_that_can_not_be_read_is_unknown(tmp_path, capsys, kind) -> None:
+    path = node_file(tmp_path)
+    bad(tmp_path / "node.json", kind)
+    began = time.monotonic()
+    assert cli.main(["health", "--node-file", path], runner()) == 3
+    out, err = capsys.readouterr()
+    assert out.startswith(f"UNKNOWN {path}: ") and out.count("\n") == 1
+    assert err.startswith(f"accelctl: {path}: ")
+    for command in ("check", "devices", "slots"):
+        assert cli.main([command, "--node-file", path], runner("0000:18:00.0")) == 3
+        assert capsys.readouterr().err.startswith(f"accelctl: {path}: ")
+    assert cli.main(["metrics", "--node-file", path], runner("0000:18:00.0")) == 0
+    assert cli.main(["explain", "device.count", "--node-file", path], runner()) == 0
+    assert time.monotonic() - began < 10
+
+
+def test_a_node_file_that_does_not_answer_is_asked_once(tmp_path, capsys, monkeypatch) -> None:
+    """Not even whether it is there: that would wait as well."""
+
+    def wait(*_arguments):
+        raise reader.Blocked
+
+    path = node_file(tmp_path)
+    touched = []
+    exists = os.path.exists
+    monkeypatch.setattr(cli, "read_whole", wait)
+    monkeypatch.setattr(cli.os.path, "exists", lambda one: touched.append(one) or exists(one))
+    assert cli.main(["devices", "--node-file", path], runner("0000:18:00.0")) == 3
+    assert path not in touched
+    assert "node.json: no answer within 10 s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("exc", "words"), [(MemoryError(), "MemoryError"), (KeyError("a\nb"), "KeyError: 'a\\nb'")])
+def test_health_says_its_line_whatever_breaks(tmp_path, capsys, monkeypatch, exc, words) -> None:
+    def breaks(*_arguments):
+        raise exc
+
+    monkeypatch.setattr(cli, "observe", breaks)
+    assert cli.main(["health", "--node-file", node_file(tmp_path)], runner()) == 3
+    assert capsys.readouterr() == (f"UNKNOWN accelctl health: {words}\n", f"accelctl: {words}\n")
+    assert cli.main(["check", "--node-file", node_file(tmp_path)], runner()) == 3
+    assert capsys.readouterr() == ("", f"accelctl: {words}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "declared", "limit"),
+    [
+        ("health", {}, 50),
+        ("health --limit 7", {}, 7),
+        ("metrics", {"cluster_query_timeout_seconds": "200"}, 50),
+        ("check", {}, 180),
+        ("devices --timeout 20", {}, 60),
+        ("slots", {"cluster_query_timeout_seconds": "100"}, 300),
+        ("slots --timeout 1", {}, 50),
+        ("check --limit 9", {}, 9),
+    ],
+)
+def test_all_that_is_asked_of_a_host_has_a_limit(tmp_path, words, declared, limit) -> None:
+    """Less than after what the timer of the agent ends its check: four times the limit of a command."""
+    node = cli.load_node(node_file(tmp_path, **declared))
+    assert cli.limit_of(cli._options(words.split()), node) == limit
+
+
+def waiting(program, tmp_path, what: str) -> list[str]:
+    """Return the command line of an accelctl that does something else than to look, and ends soon after its limit."""
+    (tmp_path / "main.py").write_text(
+        f"import json, sys, time\nsys.path.insert(0, {program[-1]!r})\nfrom _accel import cli, runner\n"
+        f"cli.observe = lambda *arguments: {what}\ncli.GRACE = 1.0\nraise SystemExit(cli.main())\n"
+    )
+    return [sys.executable, "-I", str(tmp_path / "main.py")]
+
+
+@pytest.mark.parametrize("words", ["health", "metrics", "check", "devices", "slots", "locate SXM1"])
+def test_what_hangs_ends_at_its_limit(program, tmp_path, words) -> None:
+    argv = [*waiting(program, tmp_path, "time.sleep(60)"), *words.split(), "--limit", "0.5"]
+    done = subprocess.run(
+        [*argv, "--node-file", node_file(tmp_path)], capture_output=True, text=True, check=False, timeout=30
+    )
     assert done.returncode == 3
-    assert done.stdout == "UNKNOWN accelctl health: no answer within 0.1 s\n"
+    command = words.split()[0]
+    line = f"accelctl {command}: no answer within 0.5 s"
+    assert done.stdout == (f"UNKNOWN {line}\n" if command == "health" else "")
+    assert done.stderr == f"accelctl: {command}: no answer within 0.5 s\n"
+
+
+@pytest.mark.parametrize("streams", ["both full", "all closed"])
+def test_what_hangs_ends_at_its_limit_though_that_can_not_be_said(program, tmp_path, streams) -> None:
+    argv = [*waiting(program, tmp_path, "time.sleep(60)"), "health", "--limit", "0.5"]
+    assert with_streams([*argv, "--node-file", node_file(tmp_path)], STREAMS[streams])[0] == "3"
+
+
+def test_what_hangs_ends_at_its_limit_though_nobody_reads_what_it_says(program, tmp_path) -> None:
+    """A pipe that is full, and a reader that only waits."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writes, b"x" * 4096)
+    os.set_blocking(writes, True)
+    argv = [*waiting(program, tmp_path, "cli.complain('x')"), "health", "--limit", "0.5"]
+    argv += ["--node-file", node_file(tmp_path)]
+    assert subprocess.run(argv, stdout=writes, stderr=writes, check=False, timeout=30).returncode == 3
+    os.close(reads)
+    os.close(writes)
+
+
+def test_what_ends_at_its_limit_leaves_no_tool_behind(program, tmp_path) -> None:
+    what = "runner.Runner().run(['nvidia-smi'], 60)"
+    argv = [*waiting(program, tmp_path, what), "health", "--limit", "2", "--node-file", node_file(tmp_path)]
+    process, tools = started(argv, tmp_path, 2)
+    try:
+        told = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert all_gone(tools)
+    assert (process.returncode, told[0]) == (3, "UNKNOWN accelctl health: no answer within 2 s\n")
 
 
 @pytest.mark.parametrize("command", ["health", "check", "devices"])
