@@ -55,13 +55,16 @@ from ansible_collections.accel.cluster.plugins.module_utils import _accel
 from ansible_collections.accel.cluster.plugins.module_utils._accel import cli
 
 START = """# Written by accel.cluster.agent.
-try:
-    from _accel.cli import main
+# While the program is being read, an interrupt just ends it; then it says itself what happens. The module signal would
+# have to be read first.
+import _signal
 
-    status = main()
-except KeyboardInterrupt:  # while the program is still being read
-    status = 130
-raise SystemExit(status)
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+from _accel.cli import main
+
+raise SystemExit(main())
 """
 PROGRAM = """#!/bin/sh
 # Written by accel.cluster.agent. -I: neither the caller's directory nor their environment leads astray.

@@ -288,7 +288,7 @@ def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
     """
     if runner is None:
         _open_streams()
-        RUNNING.end_with_signals()
+        RUNNING.end_with_signals(at_once=True)
     if hasattr(sys.stdout, "reconfigure"):
         # A letter that the locale of slurmd does not know must not make an unknown of a critical card.
         sys.stdout.reconfigure(errors="backslashreplace")

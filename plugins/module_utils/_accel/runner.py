@@ -80,6 +80,7 @@ class Running:
     def __init__(self) -> None:
         """Begin without any."""
         self.status = 0
+        self._at_once = False
         self._running: set[subprocess.Popen[bytes]] = set()
         # The threads that are just starting one, which nobody could kill yet.
         self._starting: set[int] = set()
@@ -123,8 +124,13 @@ class Running:
             _kill(process)
         reader.stop()
 
-    def end_with_signals(self) -> None:
-        """Have the signals that end this process end its commands first, where nobody else has a use for them."""
+    def end_with_signals(self, at_once: bool = False) -> None:
+        """Have the signals that end this process end its commands first, where nobody else has a use for them.
+
+        ``at_once``: without going back through what is under way. There Python may be where it shows an exception and
+        goes on, as in a callback; but a module has files of its own to remove.
+        """
+        self._at_once = self._at_once or at_once
         if threading.current_thread() is not threading.main_thread():
             return  # nor is it allowed to
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
@@ -139,6 +145,8 @@ class Running:
         self.stop(status)
         if threading.get_ident() in self._starting:
             return  # start() goes on from here, when it knows what to kill
+        if self._at_once and not self._starting:
+            os._exit(status)
         if idle and number == signal.SIGINT:
             raise KeyboardInterrupt
         raise SystemExit(status)

@@ -616,6 +616,15 @@ def test_a_program_that_is_interrupted_ends_its_tools_and_says_nothing(program, 
     assert (process.returncode, *told) == (status, "", "")
 
 
+def test_an_interrupt_while_the_program_is_read_is_no_traceback_either(tmp_path):
+    (tmp_path / "_accel").mkdir()
+    (tmp_path / "_accel/cli.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    (tmp_path / "__main__.py").write_text(accelctl.START)
+    done = subprocess.run([sys.executable, "-I", str(tmp_path)], capture_output=True, text=True, check=False)
+    # By the signal itself: a shell tells that as 130.
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
 def test_an_interrupt_between_two_commands_is_no_traceback_either(tmp_path, monkeypatch, capsys):
     def interrupt(*_arguments):
         raise KeyboardInterrupt
