@@ -99,7 +99,8 @@ def test_accelctl_sees_the_cards_of_every_vendor(profile: str) -> None:
     assert {tool["state"] for tool in told["tools"]} == {"ok"}
     # What Denglin's kernel module is called nobody knows, and that of TPU is the kernel's own, without a version.
     (driver,) = told["drivers"]
-    assert driver["loaded"] is (vendor.name != "denglin")
+    # Of this one nobody knows the name of a module.
+    assert driver["loaded"] is (None if vendor.name == "denglin" else True)
     assert driver["kernel_version"] == (None if vendor.name == "tpu" else shown["driver_version"])
     devices = {device["pci_address"]: device for device in told["devices"]}
     assert len(devices) == len(shown["cards"]) == vendor.count

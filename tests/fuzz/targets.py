@@ -108,6 +108,7 @@ class Answers:
     def __init__(self, given: str, others: list[str]) -> None:
         self.given = given
         self.others = others
+        self.blocked: list[str] = []
         self.seed = zlib.crc32(given.encode("utf-8", "replace"))
 
     def _rng(self, *words: str) -> random.Random:
@@ -415,6 +416,8 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "text.integer": (text.integer, None, _WORD),
     "text.whole_number": (text.whole_number, None, _WORD),
     "text.counted": (text.counted, None, _WORD),
+    "text.count": (text.count, None, _WORD),
+    "text.uncounted": (text.uncounted, None, _WORD),
     "text.watts": (text.watts, None, _WORD),
     "text.celsius": (text.celsius, None, _WORD),
     "text.size_bytes": (text.size_bytes, None, _WORD),
@@ -436,6 +439,8 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "declared.csv": (_site_vendor("csv"), base.Answer, {**_SITE, "texts": (SITE_CSV,)}),
     "tools.generation_gts": (tools.generation_gts, None, _WORD),
     "model.to_int": (model.to_int, None, _WORD),
+    "model.dict_of": (model.dict_of, None, _WORD),
+    "model.dicts_of": (model.dicts_of, None, _WORD),
     # Declared values; who asks for one judges whether it is finite.
     "model.to_float": (lambda given: str(model.to_float(given)), str, _WORD),
     "pci.normalise": (pci.normalise, None, _VALUE),
@@ -474,6 +479,7 @@ EXEMPT = {
     "record.read_history": "reads a file, line by line; test_record.py",
     "locate.find": "takes what a person typed",
     "locate.is_address": "only asks pci.normalise",
+    "reader.read_whole": "reads a file; test_runner.py",
     "links.load": "reads a file; its parser is links.json",
     "pci.sort_key": "takes canonical addresses only",
     "slot_names.device_of": "takes canonical addresses only",
