@@ -479,7 +479,7 @@ EXEMPT = {
     "record.read_history": "reads a file, line by line; test_record.py",
     "locate.find": "takes what a person typed",
     "locate.is_address": "only asks pci.normalise",
-    "reader.read_whole": "reads a file; test_runner.py",
+    "reader.read_whole": "reads a file; test_record.py",
     "links.load": "reads a file; its parser is links.json",
     "pci.sort_key": "takes canonical addresses only",
     "slot_names.device_of": "takes canonical addresses only",

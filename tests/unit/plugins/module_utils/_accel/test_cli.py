@@ -535,8 +535,8 @@ def judged(program, tmp_path_factory) -> dict[int, list[str]]:
 
 def with_streams(argv: list[str], streams: str) -> tuple[str, list[str]]:
     """Run a program with its streams as they are told; return its exit status and its complaints."""
-    first, bar, second = streams.partition("|")
-    line = f"exec 9>&1; {{ {shlex.join(argv)} {first}; echo $? >&9; }} {bar} {second}"
+    first, pipe, second = streams.partition("|")
+    line = f"exec 9>&1; {{ {shlex.join(argv)} {first}; echo $? >&9; }} {pipe} {second}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
     return done.stdout.splitlines()[-1], done.stderr.splitlines()
 
