@@ -298,6 +298,9 @@ def main(argv: list[str] | None = None, runner: Runner | None = None) -> int:
         if runner is None:
             RUNNING.stop(EXIT_INTERRUPTED)
         return EXIT_INTERRUPTED
+    except Exception as exc:
+        complain(_in_words(exc))
+        return EXIT_UNKNOWN
 
 
 def _answer(options: argparse.Namespace, runner: Runner | None) -> Answer:
@@ -305,10 +308,14 @@ def _answer(options: argparse.Namespace, runner: Runner | None) -> Answer:
     try:
         return _run(options, runner)
     except Exception as exc:
-        words = f"{type(exc).__name__}: {exc}".rstrip(": ")
+        words = _in_words(exc)
     complain(words)
     line = health_line(EXIT_UNKNOWN, [], f"accelctl health: {words}") if options.command == "health" else ""
     return Answer(EXIT_UNKNOWN, line)
+
+
+def _in_words(exc: Exception) -> str:
+    return f"{type(exc).__name__}: {exc}".rstrip(": ")
 
 
 def _open_streams() -> None:

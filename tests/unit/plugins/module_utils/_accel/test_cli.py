@@ -384,6 +384,10 @@ def test_what_breaks_is_unknown_not_a_warning(tmp_path, capsys, monkeypatch) -> 
     monkeypatch.setattr(cli, "observe", lambda *_arguments: {}["devices"])
     assert cli.main(["devices", "--node-file", path], runner("0000:18:00.0")) == 3
     assert capsys.readouterr().err == "accelctl: KeyError: 'devices'\n"
+    with monkeypatch.context() as patch:
+        patch.setattr(cli, "tell", lambda _answer: {}["told"])
+        assert cli.main(["devices", "--node-file", path], runner("0000:18:00.0")) == 3
+    assert "accelctl: KeyError: 'told'\n" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------------------------------- health, metrics, explain
