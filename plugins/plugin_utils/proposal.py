@@ -17,6 +17,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel import conclu
 from ansible_collections.accel.cluster.plugins.module_utils._accel.contract import GROUPS
 from ansible_collections.accel.cluster.plugins.module_utils._accel.survey import ANSWERED
 
+# What a survey can't know and leaves to a person, by the name that people look for: a product, no unfinished part.
 TODO = "TODO.md"
 INVENTORY = "inventory"
 

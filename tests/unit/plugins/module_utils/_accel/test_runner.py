@@ -20,6 +20,11 @@ def python(code):
     return [sys.executable, "-c", code]
 
 
+def alone(code):
+    """Run code in a process of its own, whose signals are its own; return what it printed."""
+    return subprocess.run(python(code), capture_output=True, text=True, timeout=20, check=True)
+
+
 def gone(pid):
     """Tell whether a process is gone, or dead and only waiting to be collected."""
     try:
@@ -184,7 +189,7 @@ def test_a_reader_that_can_not_be_killed_holds_neither_the_end_nor_the_output(tm
         "ours = runner.Runner()\n"
         f"print(ours.read({str(tmp_path / 'pipe')!r}), ours.read('/proc/self/comm') is not None, flush=True)\n"
     )
-    done = subprocess.run(python(code), capture_output=True, text=True, timeout=20, check=True)
+    done = alone(code)
     words = done.stdout.split()
     pid = int(words[2])
     try:
@@ -201,7 +206,7 @@ def test_a_reader_ends_with_its_program(tmp_path):
         "one, two = Runner(), Runner()\none.read('/proc/self/comm'), two.read('/proc/self/comm')\n"
         "print(one._reader._pid, two._reader._pid, flush=True)\nos._exit(0)\n"
     )
-    done = subprocess.run(python(code), capture_output=True, text=True, timeout=20, check=True)
+    done = alone(code)
     deadline = time.monotonic() + 20
     pids = [int(word) for word in done.stdout.split()]
     while not all(gone(pid) for pid in pids) and time.monotonic() < deadline:
@@ -431,7 +436,7 @@ def test_signals_that_somebody_handles_or_ignores_are_left_alone():
         "signal.signal(signal.SIGTERM, print)\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\nRunner()\n"
         "print(signal.getsignal(signal.SIGTERM) is print, signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)\n"
     )
-    done = subprocess.run(python(code), capture_output=True, text=True, timeout=20, check=True)
+    done = alone(code)
     assert done.stdout == "True True\n"
 
 
@@ -442,7 +447,7 @@ def test_without_a_command_an_interrupt_is_what_python_makes_of_it():
         "try:\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(9)\n"
         "except KeyboardInterrupt:\n    print('caught')\n"
     )
-    done = subprocess.run(python(code), capture_output=True, text=True, timeout=20, check=True)
+    done = alone(code)
     assert (done.stdout, done.stderr) == ("caught\n", "")
 
 
@@ -453,7 +458,7 @@ def test_a_runner_of_a_thread_that_is_not_the_first_one_works():
         "told = []\nthread = threading.Thread(target=lambda: told.append(Runner().run(['true'], 20).rc))\n"
         "thread.start()\nthread.join()\nprint(told)\n"
     )
-    done = subprocess.run(python(code), capture_output=True, text=True, timeout=20, check=True)
+    done = alone(code)
     assert (done.stdout, done.stderr) == ("[0]\n", "")
 
 
