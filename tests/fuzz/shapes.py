@@ -1,25 +1,27 @@
 # Copyright: (c) 2026, accel.cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hold a value against a type as it is written in the code: ``int | None``, ``dict[str, list[dict]]``, dataclasses."""
+"""Hold a value against a type as it is written in the code: ``int | None``, ``dict[str, list[dict]]``, dataclasses.
+
+A type is taken apart once, into a function; the place of what is wrong is put together on the way out, so that a value
+that fits costs little: most of the time of the fuzzer would go here.
+"""
 
 from __future__ import annotations
 
 import math
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import cache
 
 # Below an untyped ``dict`` or ``list`` lies what a tool's JSON may hold.
 PLAIN = (str, int, float, bool, type(None))
 
-
-@cache
-def hints_of(kind: type) -> dict:
-    """Return the types of a dataclass' fields; resolving them costs more than a parser does."""
-    told = typing.get_type_hints(kind)
-    return {one.name: told[one.name] for one in fields(kind)}
+# What is wrong: where it lies below the value that was given, and what is there.
+Wrong = tuple[str, str]
+Check = Callable[[object], "Wrong | None"]
 
 
 def problem(value: object, hint: object, where: str = "result") -> str | None:
@@ -27,85 +29,139 @@ def problem(value: object, hint: object, where: str = "result") -> str | None:
 
     Numbers must be finite and texts writable as UTF-8: JSON and the records take nothing else.
     """
+    wrong = _check_of(hint)(value)
+    return f"{where}{wrong[0]} is {wrong[1]}" if wrong else None
+
+
+@cache
+def _check_of(hint: object) -> Check:
+    """Return the function that judges values of one type."""
     if hint in (typing.Any, object):
-        return _plain(value, where)
+        return _plain
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        told = [problem(value, one, where) for one in typing.get_args(hint)]
-        return None if None in told else told[0]
+        return _one_of([_check_of(one) for one in typing.get_args(hint)])
     if hint is None or hint is type(None):
-        return None if value is None else f"{where} is {value!r}, not None"
+        return lambda value: None if value is None else ("", f"{value!r}, not None")
     if is_dataclass(hint):
-        if value.__class__ is not hint:
-            return f"{where} is {value!r}, not a {hint.__name__}"
-        return _first(problem(getattr(value, name), kind, f"{where}.{name}") for name, kind in hints_of(hint).items())
+        told = typing.get_type_hints(hint)
+        return _fields(hint, [(one.name, _check_of(told[one.name])) for one in fields(hint)])
     origin, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
     if origin is dict:
-        return _dict(value, inner, where)
+        return _of_class(dict, _dict(*map(_check_of, inner)) if inner else _raw)
+    if origin is tuple and inner and inner[-1] is not Ellipsis:
+        return _of_class(tuple, _parts([_check_of(one) for one in inner]))
     if origin in (list, tuple, set):
-        return _sequence(value, origin, inner, where)
-    if origin in (str, bytes, bool, int, float):
-        if value.__class__ is not origin:
-            return f"{where} is {value!r}, not {origin.__name__}"
-        return _plain(value, where) if origin is not bytes else None
-    return None if isinstance(value, origin) else f"{where} is {value!r}, not {origin}"
+        return _of_class(origin, _each(_check_of(inner[0]) if inner else _raw))
+    if origin in (str, float, bool, int):
+        return _of_class(origin, _plain)
+    if origin is bytes:
+        return _of_class(bytes, lambda value: None)
+    return lambda value: None if isinstance(value, origin) else ("", f"{value!r}, not {origin}")
 
 
-def _dict(value: object, inner: tuple, where: str) -> str | None:
-    if value.__class__ is not dict:
-        return f"{where} is {value!r}, not dict"
-    if not inner:
-        return _raw(value, where)
-    key, kind = inner
-    return _first(problem(one, key, f"a key of {where}") for one in value) or _first(
-        problem(one, kind, f"{where}[{name!r}]") for name, one in value.items()
-    )
+def _of_class(kind: type, inner: Check) -> Check:
+    def check(value: object) -> Wrong | None:
+        return inner(value) if value.__class__ is kind else ("", f"{value!r}, not {kind.__name__}")
+
+    return check
 
 
-def _raw(value: object, where: str) -> str | None:
+def _one_of(checks: list[Check]) -> Check:
+    def check(value: object) -> Wrong | None:
+        first = None
+        for one in checks:
+            wrong = one(value)
+            if wrong is None:
+                return None
+            first = first or wrong
+        return first
+
+    return check
+
+
+def _fields(kind: type, checks: list[tuple[str, Check]]) -> Check:
+    def check(value: object) -> Wrong | None:
+        for name, one in checks:
+            wrong = one(getattr(value, name))
+            if wrong:
+                return f".{name}{wrong[0]}", wrong[1]
+        return None
+
+    return _of_class(kind, check)
+
+
+def _dict(key: Check, kind: Check) -> Check:
+    def check(value: dict) -> Wrong | None:
+        for name, one in value.items():
+            wrong = key(name)
+            if wrong:
+                return f", a key{wrong[0]},", wrong[1]
+            wrong = kind(one)
+            if wrong:
+                return f"[{name!r}]{wrong[0]}", wrong[1]
+        return None
+
+    return check
+
+
+def _each(kind: Check) -> Check:
+    def check(value: typing.Iterable) -> Wrong | None:
+        for number, one in enumerate(value):
+            wrong = kind(one)
+            if wrong:
+                return f"[{number}]{wrong[0]}", wrong[1]
+        return None
+
+    return check
+
+
+def _parts(kinds: list[Check]) -> Check:
+    def check(value: tuple) -> Wrong | None:
+        if len(value) != len(kinds):
+            return "", f"{value!r}, of {len(value)} parts, not {len(kinds)}"
+        for number, (kind, one) in enumerate(zip(kinds, value)):
+            wrong = kind(one)
+            if wrong:
+                return f"[{number}]{wrong[0]}", wrong[1]
+        return None
+
+    return check
+
+
+def _raw(value: object) -> Wrong | None:
     """Judge what is kept of a tool's JSON as it was: a number without end is for the reader to refuse."""
     # Not by recursion: the reader of JSON takes more levels than this could.
-    left = [(value, where)]
+    left = [(value, "")]
     while left:
         one, place = left.pop()
         wrong = None
         if one.__class__ is dict:
-            wrong = _first(problem(name, str, f"a key of {place}") for name in one)
+            wrong = next(filter(None, map(_check_of(str), one)), None)
             left += [(inner, f"{place}[{name!r}]") for name, inner in one.items()]
         elif one.__class__ is list:
             left += [(inner, f"{place}[]") for inner in one]
         elif not isinstance(one, float):
-            wrong = _plain(one, place)
+            wrong = _plain(one)
         if wrong:
-            return wrong
+            return f"{place}{wrong[0]}", wrong[1]
     return None
 
 
-def _sequence(value: object, origin: type, inner: tuple, where: str) -> str | None:
-    if value.__class__ is not origin:
-        return f"{where} is {value!r}, not {origin.__name__}"
-    if origin is tuple and inner and inner[-1] is not Ellipsis:
-        if len(value) != len(inner):
-            return f"{where} has {len(value)} parts, not {len(inner)}"
-        return _first(problem(one, kind, f"{where}[{n}]") for n, (one, kind) in enumerate(zip(value, inner)))
-    if not inner:
-        return _first(_raw(one, f"{where}[{n}]") for n, one in enumerate(value))
-    kind = inner[0]
-    return _first(problem(one, kind, f"{where}[{n}]") for n, one in enumerate(value))
-
-
-def _plain(value: object, where: str) -> str | None:
+def _plain(value: object) -> Wrong | None:
     """Judge a value without a declared type."""
     if isinstance(value, str):
-        return None if value.isascii() or _utf8(value) else f"{where} is {value!r}, which can't be written as UTF-8"
+        return None if value.isascii() or _utf8(value) else ("", f"{value!r}, which can't be written as UTF-8")
     if isinstance(value, float):
-        return None if math.isfinite(value) else f"{where} is {value!r}"
+        return None if math.isfinite(value) else ("", f"{value!r}")
+    if isinstance(value, PLAIN):
+        return None
     if is_dataclass(value):
-        return problem(value, type(value), where)
+        return _check_of(type(value))(value)
     if value.__class__ is dict:
-        return _raw(value, where)
+        return _raw(value)
     if value.__class__ in (list, tuple):
-        return _sequence(value, type(value), (), where)
-    return None if isinstance(value, PLAIN) else f"{where} is {value!r}, not plain data"
+        return _each(_raw)(value)
+    return "", f"{value!r}, not plain data"
 
 
 def _utf8(value: str) -> bool:
@@ -114,7 +170,3 @@ def _utf8(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _first(told: typing.Iterable[str | None]) -> str | None:
-    return next((one for one in told if one), None)

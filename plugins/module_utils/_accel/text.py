@@ -52,6 +52,9 @@ SICK_WORDS = "unknown error|err!|gpu is lost|requires? reset|reset required"
 _UNREADABLE = re.compile(f"{SICK_WORDS}|insufficient permissions")
 _PLACEHOLDER = {"unknown", "redacted", "not specified", "default string", "to be filled by o.e.m.", "xxx"}
 
+# Left out before str.isprintable is asked, which says no to them.
+_LAID_OUT = dict.fromkeys(map(ord, "\n\t"))
+_ON_PURPOSE = dict.fromkeys(map(ord, "\n\t\r\x1b"))
 _ANSI = r"\x1b\[[0-9;?]*[A-Za-z]"
 _SURROGATE = r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 # Digits of ASCII only, and no more of them than any tool prints: "\u00b2" is a digit to Python that int() refuses,
@@ -208,7 +211,7 @@ def name_and_value(line: str) -> tuple[str, str | None]:
 
 def garbled(output: str) -> bool:
     """Tell whether there is something in an answer that no tool prints on purpose: control characters, broken bytes."""
-    return any(c == "\ufffd" or not (c.isprintable() or c in "\n\t\r\x1b") for c in output)
+    return "\ufffd" in output or not output.translate(_ON_PURPOSE).isprintable()
 
 
 def excerpt(*parts: str | None, limit: int = 2000) -> str:
@@ -217,4 +220,6 @@ def excerpt(*parts: str | None, limit: int = 2000) -> str:
     if len(text) > limit:
         half = limit // 2
         text = f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+    if text.translate(_LAID_OUT).isprintable():
+        return text
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
