@@ -39,16 +39,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 files:
-  description: Files of the program that were or would be written or removed, below O(path).
+  description: Files of the program that were or would be written, compiled or removed, below O(path).
   returned: always
   type: list
   elements: str
   sample: [_accel/judge.py]
 """
 
-import compileall
+import importlib.util
 import os
 import pkgutil
+import py_compile
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.accel.cluster.plugins.module_utils import _accel
@@ -104,6 +105,16 @@ def present(path: str) -> dict[str, str | None]:
     }
 
 
+def is_compiled(path: str, text: str) -> bool:
+    """Tell whether the compiled file beside a source is of this Python and of this text."""
+    try:
+        with open(importlib.util.cache_from_source(path), "rb") as handle:
+            header = handle.read(16)
+    except OSError:
+        return False
+    return header == importlib.util.MAGIC_NUMBER + b"\3\0\0\0" + importlib.util.source_hash(text.encode())
+
+
 def write(module: AnsibleModule, path: str, text: str, mode: int) -> None:
     """Write one file as a whole or not at all."""
     os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
@@ -131,6 +142,8 @@ def main() -> None:
     now = present(path)
     stale = sorted(set(now) - set(wanted))
     changed = sorted(name for name, text in wanted.items() if now.get(name) != text)
+    # Another Python on the host looks for compiled files of its own.
+    raw = sorted(name for name, text in wanted.items() if not is_compiled(os.path.join(path, name), text))
     start = PROGRAM.format(path=path)
     program_differs = read(program) != start or not os.access(program, os.X_OK)
     if not module.check_mode:
@@ -138,11 +151,16 @@ def main() -> None:
             write(module, os.path.join(path, name), wanted[name], 0o644)
         for name in stale:
             os.unlink(os.path.join(path, name))
-        if changed or stale:
-            compileall.compile_dir(path, quiet=2)
+        for name in raw:
+            # With the hash of the source inside: modules look by it whether they may take the compiled file.
+            py_compile.compile(
+                os.path.join(path, name),
+                doraise=True,
+                invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH,
+            )
         if program_differs:
             write(module, program, start, 0o755)
-    touched = changed + stale + ([program] if program_differs else [])
+    touched = sorted({*changed, *stale, *raw}) + ([program] if program_differs else [])
     module.exit_json(
         changed=bool(touched),
         files=touched,
