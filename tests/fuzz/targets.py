@@ -82,7 +82,8 @@ class Target:
     def check(self, given: str) -> str | None:
         """Return what is wrong with the answer to one text, None when nothing is."""
         old = signal.signal(signal.SIGPROF, _ring)
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        # Again and again: an exception within a callback of the garbage collector is lost.
+        signal.setitimer(signal.ITIMER_PROF, SECONDS, 0.1)
         try:
             result = self.parse(given)
         except TooLong:

@@ -37,6 +37,8 @@ from ..tools import (
 from .base import FILE, Answer, Unreadable, Vendor, VersionSource
 
 _TITLE = re.compile(r"\bCNMON\s+v(\S+)(?:.*\bDriver\s+v(\S+))?")
+# The table is 81 characters wide. A longer line is none of it, and the expressions below would take long for it.
+_WIDEST = 400
 _BORDER = re.compile(r"^\+[-+]*\+$")
 # The columns of both layouts; other ones are not known, so nothing below them can be believed.
 _WITH_BUS = ["Card VF Name Firmware", "Bus-Id", "Util Ecc-Error"]
@@ -51,7 +53,7 @@ _REASONS = ((r"cndev.*(?:init|load).*fail|can(?:'|no)t (?:find|open).*cambricon"
 def read_table(output: str) -> Reply:
     """Return the cards of the table, two rows each; Unreadable when it is cut off or has other columns."""
     lines = [line.strip() for line in output.splitlines() if line.strip().startswith(("|", "+"))]
-    title = next((found for found in (_TITLE.search(line) for line in lines) if found), None)
+    title = next((found for found in (_TITLE.search(line[:_WIDEST]) for line in lines) if found), None)
     if title is None:
         raise Unreadable("no title of CNMON in the answer")
     borders = [line for line in lines if _BORDER.match(line)]
@@ -66,6 +68,10 @@ def read_table(output: str) -> Reply:
     for line in lines:
         if _BORDER.match(line) or line.startswith("|="):
             continue
+        if len(line) > _WIDEST:
+            if part == "processes":
+                continue
+            raise Unreadable(f"a line of {len(line)} characters in the table")
         cells = cells_of(line)
         if cells[0].startswith("Processes"):
             part = "processes"

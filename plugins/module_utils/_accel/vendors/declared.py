@@ -29,6 +29,10 @@ _OWN_UNIT = re.compile(r"[^\d\s.+-]")
 _PARTS = {"readings": Readings(), "ecc": Ecc(), "repair": Repair()}
 
 
+# A table of another kind, or a tool that ran wild: judging each of a hundred thousand "cards" would take minutes.
+_MOST = 1024
+
+
 class Declared(Vendor):
     """A vendor made of one declaration that ``declarations.problems`` has nothing to say about."""
 
@@ -72,7 +76,9 @@ class Declared(Vendor):
         """
         layout = _json_rows if self._declared["format"] == declarations.JSON else _csv_rows
         reading = Reply()
-        for row in layout(output, self._declared, reading):
+        for number, row in enumerate(layout(output, self._declared, reading)):
+            if number == _MOST:
+                raise Unreadable(f"more than {_MOST} entries: no host has so many cards")
             device = self._device(row)
             if device is None:
                 reading.notes.append(f"no PCI address: {text.excerpt(str(row), limit=200)}")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,17 @@ def test_a_card_that_cannot_be_read_hides_no_other():
     assert [one.health.state for one in answer.devices] == ["ok", "warning"]
     assert answer.devices[1].health.reasons == ["can't be read: ERR!"]
     assert answer.devices[1].readings.temperature_c is None
+
+
+def test_a_long_line_is_refused_at_once():
+    text = own(NEW)
+    row = next(line for line in text.splitlines() if "W/ 250 W" in line)
+    started = time.process_time()
+    with pytest.raises(Unreadable, match="characters in the table"):
+        read_table(text.replace(row, row.replace(" ", " " * 5000)))
+    assert time.process_time() - started < 1
+    long = text.replace("python3 pretrain.py --resume", "python3 " + "x " * 5000)
+    assert [one.processes for one in read_table(long).devices] == [[], []]
 
 
 def test_rows_without_an_address_give_only_what_holds_for_each_card():

@@ -240,6 +240,14 @@ def test_many_cards():
     assert answer.count == len({one.pci_address for one in answer.devices}) == 64
 
 
+def test_no_host_has_thousands_of_cards():
+    cards = [card(number, bdf=f"{number // 32:02x}:{number % 32:02x}.0") for number in range(1025)]
+    answer, _runner = ask(ACME, (0, snapshot(*cards), ""))
+    assert (answer.count, answer.tools[0].state) == (None, "unreadable")
+    answer, _runner = ask(ACME, (0, snapshot(*cards[:1024]), ""))
+    assert answer.count == 1024
+
+
 def test_numbers_that_are_none():
     for value in ("9" * 400, "9" * 5000, "\u00b2", [], {}, "-3"):
         answer, _runner = ask(ACME, (0, snapshot(card(0, mem=value, ecc=value, use=value)), ""))
