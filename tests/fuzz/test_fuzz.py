@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 import pkgutil
+import re
 from random import Random
 
 import mutations
@@ -52,6 +53,20 @@ def test_what_is_not_damaged_is_survived_too(name):
     assert told.good, "nothing to start from: the mutations would only make noise"
     for text in (*told.good, *told.other, "", "\n", "\0"):
         assert not targets.targets()[name].check(text)
+
+
+# A query is made of the parsers, and costs a hundred times as much.
+@pytest.mark.parametrize("name", [name for name in targets.targets() if not name.endswith(".query")])
+def test_a_part_that_never_ends_is_read_in_no_time(name):
+    """An expression that tries every way to part a run of blanks shows itself only at a long run in the right place."""
+    rng = Random(name)
+    for text in targets.sources(name).good[:6]:
+        parts = list(re.finditer(r"\S+|\s+", text))
+        for part in rng.sample(parts, min(16, len(parts))):
+            for unit in {part[0], part[0][0], " "}:
+                long = text[: part.start()] + unit * (20_000 // len(unit)) + text[part.end() :]
+                wrong = targets.targets()[name].check(long)
+                assert not wrong, f"{name}: {wrong}: {unit!r} {text[max(0, part.start() - 80) : part.end() + 80]!r}"
 
 
 def test_every_parser_is_a_target():

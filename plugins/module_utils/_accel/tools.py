@@ -443,7 +443,7 @@ def entry(values: object, *path: str) -> object:
 
 def process(words: str) -> tuple[int, dict] | None:
     """Return the card's number and the process of a row ``number pid name memory``; None for "no process found"."""
-    found = re.match(_PROCESS, words.strip())
+    found = re.match(_PROCESS, single(words))
     if not found:
         return None
     memory = text.size_bytes(found["memory"], "MiB")
@@ -454,18 +454,25 @@ def process(words: str) -> tuple[int, dict] | None:
 
 
 def cells_of(line: str, mark: str = "|") -> list[str]:
-    """Return the cells of a row of a table that is drawn with ``|``."""
-    return [cell.strip() for cell in line.strip().strip(mark).split(mark)]
+    """Return the cells of a row of a table that is drawn with ``|``, with single blanks."""
+    return [single(cell) for cell in line.strip().strip(mark).split(mark)]
 
 
 def rows(output: str) -> list[list[str]]:
-    """Return the cells of each ``| a | b |`` line, stripped; borders are left out."""
+    """Return the cells of each ``| a | b |`` line, with single blanks; borders are left out."""
     found = []
     for line in text.plain(output).splitlines():
         line = line.strip()
         if len(line) > 1 and line[0] == line[-1] == "|" and line.strip("|-=+ "):
-            found.append([cell.strip() for cell in line[1:-1].split("|")])
+            found.append([single(cell) for cell in line[1:-1].split("|")])
     return found
+
+
+def single(cell: str) -> str:
+    """Return the words of a cell with one blank between them."""
+    # A column is as wide as its widest word. Thousands of blanks would keep an expression that parts words at them busy
+    # for minutes, trying each.
+    return " ".join(cell.split())
 
 
 def csv_rows(lines: Iterable[str]) -> list[list[str]]:

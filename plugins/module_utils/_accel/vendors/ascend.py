@@ -47,7 +47,7 @@ from ..model import (
 )
 from ..parallel import command_of, run_all
 from ..runner import Result
-from ..tools import BADNESS, add_error, address_of, reason_of, settle, tell_beside
+from ..tools import BADNESS, add_error, address_of, cells_of, reason_of, settle, tell_beside
 from . import ascend_links
 from .base import FILE, Answer, Vendor, VersionSource
 
@@ -153,7 +153,7 @@ def _fill(table: Table, lines: list[str]) -> None:
     for line in lines:
         if _BORDER.match(line):
             continue
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        cells = cells_of(line)
         words = " ".join(cells)
         if _HEADER.search(words):
             continue

@@ -38,8 +38,6 @@ from ..tools import (
 from .base import FILE, Answer, Unreadable, Vendor, VersionSource
 
 _DEVICE = re.compile(r"^DEV ID (\d{1,4})\s*$")
-_FIELD = re.compile(r"^\s+([A-Za-z][^:]*?)\s*:\s*(.*?)\s*$")
-_SECTION = re.compile(r"^\s+([A-Za-z][^:]*?)\s*$")
 _TITLE = re.compile(r"\bEFSMI\s+V(\S+)\s+Driver Ver:\s*(\S+)")
 # "00:01:00.0": the domain with two digits.
 _SHORT = re.compile(r"^([0-9a-f]{2}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$", re.IGNORECASE)
@@ -66,13 +64,15 @@ def read_query(output: str) -> Reply:
         if found:
             entries.append((int(found[1]), {}))
             section = ""
-        elif entries and _FIELD.match(line):
-            name, value = _FIELD.match(line).groups()  # type: ignore[union-attr]
+            continue
+        name, value = text.name_and_value(line)
+        if not entries or not line[:1].isspace() or not name[:1].isalpha():
+            continue
+        if value is not None:
             entries[-1][1].setdefault((section, name), value)
-        elif entries and _SECTION.match(line):
-            # A heading below a heading ("Link Info") opens no section of its own: its lines may stand at any level.
-            name = _SECTION.match(line)[1]  # type: ignore[index]
-            section = section if name == "Link Info" else name
+        # A heading below a heading ("Link Info") opens no section of its own: its lines may stand at any level.
+        elif name != "Link Info":
+            section = name
     if not entries:
         raise Unreadable("no device in the answer of efsmi -q")
     for index, fields in entries:

@@ -36,6 +36,7 @@ from ..tools import (
     json_documents,
     process,
     sick,
+    single,
     worst,
 )
 from .base import FILE, PACKAGE, PACKAGE_VERSION, Answer, Unreadable, Vendor, VersionSource
@@ -156,7 +157,7 @@ def parse_table(output: str) -> Reply:
         elif words.startswith("+---"):
             part = "devices"
         elif part == "devices" and words.strip("-"):
-            lines.append([cell.strip() for cell in line.split("|")])
+            lines.append([single(cell) for cell in line.split("|")])
             if len(lines) == 3:
                 devices.append(_from_lines(lines, version, driver))
                 lines = []
