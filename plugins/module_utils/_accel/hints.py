@@ -459,6 +459,18 @@ CAUSES = {
         "若是有意更换，确认固件与型号同其他卡一致后，用 accept_baseline 并以维修单号为原因予以确认；若无人更换，请追"
         "查谁操作过该机器。",
     ),
+    "device.slot.serial_differs": _cause(
+        FAIL,
+        "slot {slot} holds the accepted card by its UUID, its serial is {observed} instead of {expected}{elsewhere}",
+        "槽位 {slot} 中的卡按 UUID 为已确认的卡，但其序列号为 {observed}，原为 {expected}{elsewhere}",
+        "Chip and board tell two stories, and a repair goes by the serial: compare it with the label of the board in "
+        "this slot. If the label agrees with what is told now, accept it with accept_baseline and a reason. If it "
+        "agrees with what was accepted, the board's memory was programmed wrongly or the tool mixes boards up: ask the "
+        "vendor, and name the card by its UUID and slot until then.",
+        "芯片与板卡的说法不一致，而维修以序列号为准：请与该槽位板卡上的标签核对。若标签与当前报告的一致，请用 "
+        "accept_baseline 并注明原因予以确认；若与已确认的一致，则板卡存储的信息烧录有误，或工具混淆了板卡：请咨询厂"
+        "商，在此之前请以 UUID 和槽位指称该卡。",
+    ),
     "device.slot.firmware_changed": _cause(
         FAIL,
         "the card in slot {slot} has other firmware: {observed} instead of {expected}",

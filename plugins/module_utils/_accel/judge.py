@@ -104,6 +104,7 @@ _WORDS = {
         "answer": " ({0} of {1} answer)",
         "some": "an unknown number",
         "not_found": "; {0}, accepted here, was not found",
+        "elsewhere": "; {0} was accepted in {1}",
         "parts": "{0} partitions",
         "mode": "{0} ({1})",
         "whole_card": "whole",
@@ -151,6 +152,7 @@ _WORDS = {
         "answer": "（声明的 {1} 张中有 {0} 张应答）",
         "some": "若干",
         "not_found": "；此处已确认的{0}未找到",
+        "elsewhere": "；{0} 的确认位置为 {1}",
         "parts": "{0} 个分区",
         "mode": "{0}（{1}）",
         "whole_card": "整卡",
@@ -1072,6 +1074,10 @@ class _SlotJudge:
         self.unplaced = [card for card in record["unplaced"] if card.get("present") is not False]
         self.events: dict[str, dict[str, dict]] = {}
         self.came: dict[str, set[str]] = {}
+        # A board has several chips, of which each may have changed otherwise.
+        self.changed: dict[str, list[dict]] = {}
+        for event in differences.get("changed") or []:
+            self.changed.setdefault(event["to_slot"], []).append(event)
         # What came into a slot says more of it than what left it.
         for side in ("to", "from"):
             for kind in _SLOT_CAUSES:
@@ -1115,13 +1121,16 @@ class _SlotJudge:
     def _slot(self, label: str, blocker: str | None) -> dict:
         events = self.events.get(label, {})
         accepted, present = self.accepted.get(label, []), self.present.get(label, [])
+        changed = self.changed.get(label, [])
+        told = [(kind, event) for kind, event in events.items() if kind != "changed"]
+        told += [("changed", event) for event in changed]
         values: dict = {
             "slot": label,
             "expected": _identities(accepted),
             "observed": _identities(present),
             "accepted": self._names(accepted),
             "card": self._names(present),
-            "evidence": [{"command": kind, "excerpt": slots.describe(kind, event)} for kind, event in events.items()],
+            "evidence": [{"command": kind, "excerpt": slots.describe(kind, event)} for kind, event in told],
         }
         kind = next((one for one in _SLOT_CAUSES if one in self.came.get(label, events)), None)
         silent = kind == "missing" and events["missing"]["reason"] != slots.GONE
@@ -1134,13 +1143,9 @@ class _SlotJudge:
             # Its card is not gone, it has lost its place: whether it sits here is not proven.
             detail = self.say["nowhere"].format(self._names([card for card in accepted if card not in present]))
             return self._finding("device.slot.unknown", label, detail=detail, **values)
-        if kind is None or (kind == "changed" and "firmware_version" not in events["changed"]["fields"]):
-            return self._finding("device.slot.ok", label, **values)
+        if kind in (None, "changed"):
+            return self._same_cards(label, changed, values)
         event = events[kind]
-        if kind == "changed":
-            old, new = event["old"]["firmware_version"], event["new"]["firmware_version"]
-            values.update(expected=old, observed=new)
-            return self._finding("device.slot.firmware_changed", label, **values)
         # A card that came or went does not hide the one that was here and is nowhere now.
         missed = events.get("missing") if kind != "missing" else None
         values["missed"] = self.say["not_found"].format(self._board(missed["old"])) if missed else ""
@@ -1157,6 +1162,26 @@ class _SlotJudge:
         if kind == "new" and event["reason"] == "duplicate":
             kind = "duplicate"
         return self._finding(f"device.slot.{kind}", label, **values)
+
+    def _same_cards(self, label: str, changed: list[dict], values: dict) -> dict:
+        """Judge a slot that holds its cards by their identity: what else they tell must not contradict it.
+
+        A serial that was not told before, or is not told now, contradicts nothing.
+        """
+        serials, firmware = (
+            [(one["old"][key], one["new"][key]) for one in changed if key in one["fields"] and one["old"][key]]
+            for key in ("serial", "firmware_version")
+        )
+        if not serials and not firmware:
+            return self._finding("device.slot.ok", label, **values)
+        cause = "serial_differs" if serials else "firmware_changed"
+        old, new = (list(dict.fromkeys(told)) for told in zip(*(serials or firmware)))
+        values.update(expected=self.say["comma"].join(old), observed=self.say["comma"].join(new))
+        homes = {card["serial"]: other for other, here in self.accepted.items() for card in here if other != label}
+        values["elsewhere"] = "".join(
+            self.say["elsewhere"].format(one, self.say["slot"].format(homes[one])) for one in new if one in homes
+        )
+        return self._finding(f"device.slot.{cause}", label, **values)
 
     def _unplaced(self, entry: dict) -> dict:
         address = entry.get("pci_address")

@@ -1204,6 +1204,76 @@ def test_other_firmware_is_a_warning():
     assert judge.verdict(found) == "pass"
 
 
+def exchanged_serials(observation, one, other):
+    """Return the host with two cards that tell each other's serial and keep their UUIDs."""
+    first, second = observation["devices"][one], observation["devices"][other]
+    first["serial"], second["serial"] = second["serial"], first["serial"]
+    return observation
+
+
+def test_serials_that_changed_places_while_the_uuids_stayed_are_no_pass():
+    found = slot_findings(exchanged_serials(seen.healthy(), 0, 6))  # SXM4 and SXM5
+    assert turned(slot_findings(seen.healthy()), found) == {
+        ("device.slot", "SXM4"): ("fail", "serial_differs", None),
+        ("device.slot", "SXM5"): ("fail", "serial_differs", None),
+    }
+    told = one(found, "device.slot", "SXM5")
+    assert (told["severity"], told["expected"], told["observed"]) == ("critical", "165040100006", "165040100000")
+    assert told["message"] == (
+        "slot SXM5 holds the accepted card by its UUID, its serial is 165040100000 instead of 165040100006; "
+        "165040100000 was accepted in slot SXM4"
+    )
+    assert [piece["excerpt"] for piece in told["evidence"]] == [
+        "gpu-01 SXM5: serial 165040100000, serial 165040100006 -> 165040100000 (changed)"
+    ]
+
+
+def test_a_serial_that_no_baseline_knows_contradicts_as_well():
+    told = one(slot_findings(altered("serial", "1659999000001")), "device.slot", "SXM5")
+    assert (told["hint"], told["verdict"]) == ("device.slot.serial_differs", "fail")
+    assert told["message"].endswith("its serial is 1659999000001 instead of 165040100006")
+
+
+@pytest.mark.parametrize(("accepted", "now"), [(None, "165040100006"), ("165040100006", None)])
+def test_a_serial_that_one_side_does_not_tell_contradicts_nothing(accepted, now):
+    found = slot_findings(altered("serial", now), baseline_of(altered("serial", accepted)))
+    assert turned(slot_findings(seen.healthy()), found) == {}
+
+
+def two_boards():
+    """Return a host whose first four chips are two boards, each with one serial."""
+    host = seen.healthy()
+    for number, card in enumerate(host["devices"][:4]):
+        label = f"NPU{number // 2 + 1}"
+        card.update(serial=f"B{number // 2 + 1}", slot={"label": label, "source": "vendor", "candidates": []})
+    return host
+
+
+def test_boards_of_two_chips_whose_serials_changed_places():
+    changed = two_boards()
+    for card in changed["devices"][:4]:
+        card["serial"] = {"B1": "B2", "B2": "B1"}[card["serial"]]
+    found = slot_findings(changed, baseline_of(two_boards()))
+    assert {f["subject"]: (f["hint"], f["expected"], f["observed"]) for f in found if f["verdict"] != "pass"} == {
+        "NPU1": ("device.slot.serial_differs", "B1", "B2"),
+        "NPU2": ("device.slot.serial_differs", "B2", "B1"),
+    }
+
+
+def test_what_changed_of_the_first_chip_hides_nothing_of_the_second():
+    changed = two_boards()
+    first, second = changed["devices"][:2]
+    first["firmware_version"], second["serial"] = "96.00.89.00.01", "B2"
+    found = slot_findings(changed, baseline_of(two_boards()))
+    assert one(found, "device.slot", "NPU1")["hint"] == "device.slot.serial_differs"
+    assert len(one(found, "device.slot", "NPU1")["evidence"]) == 2
+    first.update(firmware_version="96.00.74.00.01", uuid="another way to write it")
+    second.update(firmware_version="96.00.89.00.01", serial="B1")
+    assert one(slot_findings(changed, baseline_of(two_boards())), "device.slot", "NPU1")["hint"] == (
+        "device.slot.firmware_changed"
+    )
+
+
 def test_a_card_whose_slot_nobody_can_tell():
     observation = altered("slot", {"label": None, "source": None, "candidates": [{"label": "12", "source": "sysfs"}]})
     found = slot_findings(observation, baseline_of(observation))
@@ -1523,6 +1593,7 @@ def everything(language):
     for count in ("eight", "7"):
         found += devices(seen.healthy(), {"cluster_accelerator_count": count}, language=language)
     found += slot_findings(seen.healthy(), baseline_of(without(6)), language)
+    found += slot_findings(exchanged_serials(seen.healthy(), 0, 6), language=language)
     found += slot_findings(unplaced, baseline_of(unplaced), language)
     found += judge.judge_slots({}, {}, {"gpu-01": seen.healthy()}, {}, now=NOW, language=language)
     twin = {"gpu-01": seen.healthy(), "gpu-02": seen.healthy(2)}
