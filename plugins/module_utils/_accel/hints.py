@@ -930,6 +930,14 @@ CAUSES = {
         "packages so that no unattended upgrade moves one node alone.",
         "为该节点类型声明 cluster_driver_version，排空该节点并安装到该版本；锁定软件包，避免自动升级只改动个别节点。",
     ),
+    "device.driver_version.no_majority": _cause(
+        UNKNOWN,
+        "driver {observed}, and nobody knows whether that is right: {detail}",
+        "驱动版本为 {observed}，是否正确无从判定：{detail}",
+        "Decide which version the node type is to run and declare it in cluster_driver_version, in full. Where nodes "
+        "did not tell theirs, bring them back first.",
+        "请决定该节点类型应采用的版本，并在 cluster_driver_version 中完整声明；若有节点未给出版本，请先将其恢复。",
+    ),
     "device.driver_version.unknown": _cause(
         UNKNOWN,
         "the driver version of {host} could not be told: {detail}",

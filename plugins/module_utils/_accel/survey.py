@@ -482,7 +482,7 @@ class _Survey:
                 continue
             what = " ".join(part for part in (entry["component"], entry["name"]) if part)
             for row in entry["odd"]:
-                said, wanted = (one or self.say["nobody"] for one in (row["version"], entry["expected"]))
+                said, wanted = (one or self.say["nobody"] for one in (row["version"], row["expected"]))
                 seen = f"{what} {said}"
                 if entry["component"] == "os":
                     seen, wanted = f"os {_system(answers[row['host']])}", f"{entry['name']} {wanted}"
