@@ -509,8 +509,8 @@ CAUSES = {
         "UUID 的卡请以 root 用厂商工具重新查询。",
     ),
     "device.slot.blocked": _blocked(
-        "the card in slot {slot} could not be identified; accepted there: {accepted}",
-        "无法识别槽位 {slot} 中的卡；已确认的卡为：{accepted}",
+        "{silent} could not be identified{home}",
+        "无法识别{silent}{home}",
     ),
     # ------------------------------------------------------------------ health
     "device.health.ok": _cause(PASS, "{card} is healthy", "{card} 状态健康"),

@@ -108,6 +108,11 @@ _WORDS = {
         "some": "an unknown number",
         "not_found": "; {0}, accepted here, was not found",
         "elsewhere": "; {0} was accepted in {1}",
+        "in_slot": "the card in slot {0}",
+        "home": "; accepted there: {0}",
+        "no_home": ", and nothing tells its slot",
+        "the_card": "the card at {0}",
+        "at_place": "{0} at {1}",
         "parts": "{0} partitions",
         "mode": "{0} ({1})",
         "whole_card": "whole",
@@ -159,6 +164,11 @@ _WORDS = {
         "some": "若干",
         "not_found": "；此处已确认的{0}未找到",
         "elsewhere": "；{0} 的确认位置为 {1}",
+        "in_slot": "槽位 {0} 中的卡",
+        "home": "；已确认的卡为：{0}",
+        "no_home": "，且没有任何来源给出其槽位",
+        "the_card": "位于 {0} 的卡",
+        "at_place": "{0}（位于 {1}）",
         "parts": "{0} 个分区",
         "mode": "{0}（{1}）",
         "whole_card": "整卡",
@@ -1108,7 +1118,7 @@ class _SlotJudge:
         labels = {*self.accepted, *self.present, *self.events, *blocked}
         found = [self._slot(label, blocked.get(label)) for label in sorted(labels, key=natural)]
         for card, blocker in nowhere:
-            values = {"slot": "?", "accepted": "?", "blocked_by": blocker}
+            values = {"silent": card.name, "home": self.say["no_home"], "blocked_by": blocker}
             found.append(self._finding("device.slot.blocked", card.subject, **values))
         for entry in self.unplaced:
             found.append(self._unplaced(entry))
@@ -1141,6 +1151,7 @@ class _SlotJudge:
         kind = next((one for one in _SLOT_CAUSES if one in self.came.get(label, events)), None)
         silent = kind == "missing" and events["missing"]["reason"] != slots.GONE
         if blocker and kind in (None, "missing", "changed"):
+            values.update(silent=self.say["in_slot"].format(label), home=self.say["home"].format(values["accepted"]))
             return self._finding("device.slot.blocked", label, blocked_by=blocker, **values)
         if silent:
             # A card is there, it just does not say which one; neither the accepted one nor another is proven.
@@ -1192,7 +1203,11 @@ class _SlotJudge:
     def _unplaced(self, entry: dict) -> dict:
         address = entry.get("pci_address")
         labels = [f"{one.get('label')} ({one.get('source')})" for one in entry.get("candidates") or []]
-        name = name_card(self.language, address, None, entry.get("serial"), entry.get("uuid"))
+        # By its place it can't be found: nobody knows where that is. An address may be another after the next boot.
+        known = entry.get("serial") or entry.get("uuid")
+        name = self._name(entry.get("serial"), entry.get("uuid"), address)
+        if address:
+            name = self.say["at_place"].format(name, address) if known else self.say["the_card"].format(address)
         told = self.say["candidates"].format(self.say["comma"].join(labels)) if labels else ""
         subject = address or entry.get("uuid") or entry.get("serial") or self.host
         return self._finding("device.slot.unplaced", subject, card=name, candidates=told, observed=labels or None)

@@ -1281,8 +1281,37 @@ def test_a_card_whose_slot_nobody_can_tell():
     found = slot_findings(observation, baseline_of(observation))
     told = one(found, "device.slot", "0000:ba:00.0")
     assert (told["hint"], told["verdict"], told["severity"]) == ("device.slot.unplaced", "unknown", "warning")
-    assert "12 (sysfs)" in told["message"]
+    assert told["message"] == (
+        "no believable slot name for serial 165040100006 at 0000:ba:00.0; "
+        "sources disagree or are not unique: 12 (sysfs)"
+    )
     assert len([f for f in found if f["verdict"] == "pass"]) == 7
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ({"serial": None}, "uuid GPU-01-6 at 0000:ba:00.0"),
+        ({"serial": None, "uuid": None}, "the card at 0000:ba:00.0"),
+        ({"pci_address": None}, "serial 165040100006"),
+    ],
+)
+def test_a_card_without_a_slot_is_called_by_the_best_that_it_tells(told, name):
+    observation = altered("slot", {"label": None, "source": None, "candidates": []})
+    observation["devices"][6].update(told)
+    found = slot_findings(observation, baseline_of(without(6)))
+    (unplaced,) = [f for f in found if f["hint"] == "device.slot.unplaced"]
+    assert unplaced["message"] == f"no believable slot name for {name}"
+
+
+def test_a_silent_card_without_a_slot_is_named_as_well():
+    silent = seen.card_lost(seen.healthy())
+    silent["unanswered"][0].update(slot={"label": None, "source": None, "candidates": []}, serial="165040100006")
+    found = slot_findings(silent, baseline_of(without(6)))
+    (blocked,) = [f for f in found if f["hint"] == "device.slot.blocked"]
+    assert (
+        blocked["message"] == "0000:ba:00.0 (serial 165040100006) could not be identified, and nothing tells its slot"
+    )
 
 
 def test_no_baseline_is_one_critical_unknown_for_the_host():
