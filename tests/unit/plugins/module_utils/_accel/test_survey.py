@@ -145,6 +145,15 @@ def test_hosts_that_are_well_are_one_type_without_a_doubt():
     assert len(slots) == 8
 
 
+def test_two_chips_on_one_function_are_no_partitions():
+    duo = ascend(1, model="310P3")
+    for one in duo["devices"]:
+        one["logical"] = [{"kind": "chip", "index": number} for number in range(2)]
+    proposed = propose({"npu-01": duo, "npu-02": ascend(2, model="310P3")})
+    assert told(proposed) == []
+    assert proposed["node_types"]["ascend_310p3_x8"]["partitions"] == [0, 0]
+
+
 def test_what_nobody_can_see_is_said_to_be_unknown():
     proposed = propose({"gpu-01": healthy(1), "gpu-02": healthy(2)})
     unknown = proposed["node_types"][H100]["unknown"]
