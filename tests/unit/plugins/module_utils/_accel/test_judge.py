@@ -1242,6 +1242,12 @@ def test_a_serial_that_one_side_does_not_tell_contradicts_nothing(accepted, now)
     assert turned(slot_findings(seen.healthy()), found) == {}
 
 
+def test_a_card_that_told_nothing_when_it_was_accepted_is_learned():
+    nameless = altered("serial", None)
+    nameless["devices"][6].update(uuid=None)
+    assert turned(slot_findings(seen.healthy()), slot_findings(seen.healthy(), baseline_of(nameless))) == {}
+
+
 def two_boards():
     """Return a host whose first four chips are two boards, each with one serial."""
     host = seen.healthy()
