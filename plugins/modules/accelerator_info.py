@@ -288,7 +288,11 @@ bus_count:
   type: int
   sample: 8
 logical_count:
-  description: Number of logical devices; a card that is not split counts as one. V(none) when the tools could not tell.
+  description:
+    - Number of logical devices of the cards that answered. A card that is not split is one, one of two chips on one
+      function two, one in MIG mode without instances none.
+    - V(none) when the tools could not tell, when a card that may be split does not say whether it is, and when there
+      are virtual NPUs of a card that did not answer.
   returned: always
   type: int
   sample: 8

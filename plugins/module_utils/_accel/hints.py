@@ -459,6 +459,18 @@ CAUSES = {
         "若是有意更换，确认固件与型号同其他卡一致后，用 accept_baseline 并以维修单号为原因予以确认；若无人更换，请追"
         "查谁操作过该机器。",
     ),
+    "device.slot.serial_differs": _cause(
+        FAIL,
+        "slot {slot} holds the accepted card by its UUID, its serial is {observed} instead of {expected}{elsewhere}",
+        "槽位 {slot} 中的卡按 UUID 为已确认的卡，但其序列号为 {observed}，原为 {expected}{elsewhere}",
+        "Chip and board tell two stories, and a repair goes by the serial: compare it with the label of the board in "
+        "this slot. If the label agrees with what is told now, accept it with accept_baseline and a reason. If it "
+        "agrees with what was accepted, the board's memory was programmed wrongly or the tool mixes boards up: ask the "
+        "vendor, and name the card by its UUID and slot until then.",
+        "芯片与板卡的说法不一致，而维修以序列号为准：请与该槽位板卡上的标签核对。若标签与当前报告的一致，请用 "
+        "accept_baseline 并注明原因予以确认；若与已确认的一致，则板卡存储的信息烧录有误，或工具混淆了板卡：请咨询厂"
+        "商，在此之前请以 UUID 和槽位指称该卡。",
+    ),
     "device.slot.firmware_changed": _cause(
         FAIL,
         "the card in slot {slot} has other firmware: {observed} instead of {expected}",
@@ -497,8 +509,8 @@ CAUSES = {
         "UUID 的卡请以 root 用厂商工具重新查询。",
     ),
     "device.slot.blocked": _blocked(
-        "the card in slot {slot} could not be identified; accepted there: {accepted}",
-        "无法识别槽位 {slot} 中的卡；已确认的卡为：{accepted}",
+        "{silent} could not be identified{home}",
+        "无法识别{silent}{home}",
     ),
     # ------------------------------------------------------------------ health
     "device.health.ok": _cause(PASS, "{card} is healthy", "{card} 状态健康"),
@@ -917,6 +929,14 @@ CAUSES = {
         "Declare cluster_driver_version for the node type, drain this node and bring it to that version; hold the "
         "packages so that no unattended upgrade moves one node alone.",
         "为该节点类型声明 cluster_driver_version，排空该节点并安装到该版本；锁定软件包，避免自动升级只改动个别节点。",
+    ),
+    "device.driver_version.no_majority": _cause(
+        UNKNOWN,
+        "driver {observed}, and nobody knows whether that is right: {detail}",
+        "驱动版本为 {observed}，是否正确无从判定：{detail}",
+        "Decide which version the node type is to run and declare it in cluster_driver_version, in full. Where nodes "
+        "did not tell theirs, bring them back first.",
+        "请决定该节点类型应采用的版本，并在 cluster_driver_version 中完整声明；若有节点未给出版本，请先将其恢复。",
     ),
     "device.driver_version.unknown": _cause(
         UNKNOWN,

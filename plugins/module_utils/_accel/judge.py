@@ -40,7 +40,7 @@ from .model import (
     to_int,
 )
 from .slot_names import natural, place_of, source_rank
-from .text import same_version
+from .text import equal_or_same, majority, one_release, same_version
 
 EXCERPT_LIMIT = 2000
 GIB = 1 << 30
@@ -84,9 +84,12 @@ _WORDS = {
         "candidates": "; sources disagree or are not unique: {0}",
         "nobody": "a card without serial",
         "as_declared": "declared for the type",
-        "most_common": "most common in the type {0}: {1} of {2} nodes",
-        "tie": "the nodes of the type {0} do not agree: {1}",
+        "most": "what most nodes of the type {0} run: {1} of {2}",
+        "no_majority": "no version is that of most nodes of the type {0}: {1}",
+        "few": "only {1} of {2} nodes of the type {0} told theirs",
         "several": "several versions on one node",
+        "module_and_library": "the loaded module and the library of one node differ",
+        "one": "one version",
         "short_form": "{0} may be {1}",
         "none": "none was accepted yet",
         "at": "card at {0}",
@@ -104,6 +107,12 @@ _WORDS = {
         "answer": " ({0} of {1} answer)",
         "some": "an unknown number",
         "not_found": "; {0}, accepted here, was not found",
+        "elsewhere": "; {0} was accepted in {1}",
+        "in_slot": "the card in slot {0}",
+        "home": "; accepted there: {0}",
+        "no_home": ", and nothing tells its slot",
+        "the_card": "the card at {0}",
+        "at_place": "{0} at {1}",
         "parts": "{0} partitions",
         "mode": "{0} ({1})",
         "whole_card": "whole",
@@ -131,9 +140,12 @@ _WORDS = {
         "candidates": "；来源不一致或不唯一：{0}",
         "nobody": "无序列号的卡",
         "as_declared": "该类型的声明值",
-        "most_common": "类型 {0} 中最常见：{2} 个节点中有 {1} 个",
-        "tie": "类型 {0} 的节点版本不一致：{1}",
+        "most": "类型 {0} 的多数节点如此：{2} 个中有 {1} 个",
+        "no_majority": "类型 {0} 中没有占多数的版本：{1}",
+        "few": "类型 {0} 的 {2} 个节点中仅有 {1} 个给出版本",
         "several": "同一节点上有多个版本",
+        "module_and_library": "同一节点上已加载的模块与库版本不同",
+        "one": "单一版本",
         "short_form": "{0} 可能是 {1}",
         "none": "尚未确认任何基线",
         "at": "位于 {0} 的卡",
@@ -151,6 +163,12 @@ _WORDS = {
         "answer": "（声明的 {1} 张中有 {0} 张应答）",
         "some": "若干",
         "not_found": "；此处已确认的{0}未找到",
+        "elsewhere": "；{0} 的确认位置为 {1}",
+        "in_slot": "槽位 {0} 中的卡",
+        "home": "；已确认的卡为：{0}",
+        "no_home": "，且没有任何来源给出其槽位",
+        "the_card": "位于 {0} 的卡",
+        "at_place": "{0}（位于 {1}）",
         "parts": "{0} 个分区",
         "mode": "{0}（{1}）",
         "whole_card": "整卡",
@@ -1072,6 +1090,10 @@ class _SlotJudge:
         self.unplaced = [card for card in record["unplaced"] if card.get("present") is not False]
         self.events: dict[str, dict[str, dict]] = {}
         self.came: dict[str, set[str]] = {}
+        # A board has several chips, of which each may have changed otherwise.
+        self.changed: dict[str, list[dict]] = {}
+        for event in differences.get("changed") or []:
+            self.changed.setdefault(event["to_slot"], []).append(event)
         # What came into a slot says more of it than what left it.
         for side in ("to", "from"):
             for kind in _SLOT_CAUSES:
@@ -1096,7 +1118,7 @@ class _SlotJudge:
         labels = {*self.accepted, *self.present, *self.events, *blocked}
         found = [self._slot(label, blocked.get(label)) for label in sorted(labels, key=natural)]
         for card, blocker in nowhere:
-            values = {"slot": "?", "accepted": "?", "blocked_by": blocker}
+            values = {"silent": card.name, "home": self.say["no_home"], "blocked_by": blocker}
             found.append(self._finding("device.slot.blocked", card.subject, **values))
         for entry in self.unplaced:
             found.append(self._unplaced(entry))
@@ -1115,17 +1137,21 @@ class _SlotJudge:
     def _slot(self, label: str, blocker: str | None) -> dict:
         events = self.events.get(label, {})
         accepted, present = self.accepted.get(label, []), self.present.get(label, [])
+        changed = self.changed.get(label, [])
+        told = [(kind, event) for kind, event in events.items() if kind != "changed"]
+        told += [("changed", event) for event in changed]
         values: dict = {
             "slot": label,
             "expected": _identities(accepted),
             "observed": _identities(present),
             "accepted": self._names(accepted),
             "card": self._names(present),
-            "evidence": [{"command": kind, "excerpt": slots.describe(kind, event)} for kind, event in events.items()],
+            "evidence": [{"command": kind, "excerpt": slots.describe(kind, event)} for kind, event in told],
         }
         kind = next((one for one in _SLOT_CAUSES if one in self.came.get(label, events)), None)
         silent = kind == "missing" and events["missing"]["reason"] != slots.GONE
         if blocker and kind in (None, "missing", "changed"):
+            values.update(silent=self.say["in_slot"].format(label), home=self.say["home"].format(values["accepted"]))
             return self._finding("device.slot.blocked", label, blocked_by=blocker, **values)
         if silent:
             # A card is there, it just does not say which one; neither the accepted one nor another is proven.
@@ -1134,13 +1160,9 @@ class _SlotJudge:
             # Its card is not gone, it has lost its place: whether it sits here is not proven.
             detail = self.say["nowhere"].format(self._names([card for card in accepted if card not in present]))
             return self._finding("device.slot.unknown", label, detail=detail, **values)
-        if kind is None or (kind == "changed" and "firmware_version" not in events["changed"]["fields"]):
-            return self._finding("device.slot.ok", label, **values)
+        if kind in (None, "changed"):
+            return self._same_cards(label, changed, values)
         event = events[kind]
-        if kind == "changed":
-            old, new = event["old"]["firmware_version"], event["new"]["firmware_version"]
-            values.update(expected=old, observed=new)
-            return self._finding("device.slot.firmware_changed", label, **values)
         # A card that came or went does not hide the one that was here and is nowhere now.
         missed = events.get("missing") if kind != "missing" else None
         values["missed"] = self.say["not_found"].format(self._board(missed["old"])) if missed else ""
@@ -1158,10 +1180,34 @@ class _SlotJudge:
             kind = "duplicate"
         return self._finding(f"device.slot.{kind}", label, **values)
 
+    def _same_cards(self, label: str, changed: list[dict], values: dict) -> dict:
+        """Judge a slot that holds its cards by their identity: what else they tell must not contradict it.
+
+        A serial that was not told before, or is not told now, contradicts nothing.
+        """
+        serials, firmware = (
+            [(one["old"][key], one["new"][key]) for one in changed if key in one["fields"] and one["old"][key]]
+            for key in ("serial", "firmware_version")
+        )
+        if not serials and not firmware:
+            return self._finding("device.slot.ok", label, **values)
+        cause = "serial_differs" if serials else "firmware_changed"
+        old, new = (list(dict.fromkeys(told)) for told in zip(*(serials or firmware)))
+        values.update(expected=self.say["comma"].join(old), observed=self.say["comma"].join(new))
+        homes = {card["serial"]: other for other, here in self.accepted.items() for card in here if other != label}
+        values["elsewhere"] = "".join(
+            self.say["elsewhere"].format(one, self.say["slot"].format(homes[one])) for one in new if one in homes
+        )
+        return self._finding(f"device.slot.{cause}", label, **values)
+
     def _unplaced(self, entry: dict) -> dict:
         address = entry.get("pci_address")
         labels = [f"{one.get('label')} ({one.get('source')})" for one in entry.get("candidates") or []]
-        name = name_card(self.language, address, None, entry.get("serial"), entry.get("uuid"))
+        # By its place it can't be found: nobody knows where that is. An address may be another after the next boot.
+        known = entry.get("serial") or entry.get("uuid")
+        name = self._name(entry.get("serial"), entry.get("uuid"), address)
+        if address:
+            name = self.say["at_place"].format(name, address) if known else self.say["the_card"].format(address)
         told = self.say["candidates"].format(self.say["comma"].join(labels)) if labels else ""
         subject = address or entry.get("uuid") or entry.get("serial") or self.host
         return self._finding("device.slot.unplaced", subject, card=name, candidates=told, observed=labels or None)
@@ -1219,22 +1265,21 @@ def driver_versions(observation: object, declared: dict) -> list[str]:
     return sorted((one for one in versions if not _longer(one, versions)), key=natural)
 
 
+def _odd_libraries(observation: object, declared: dict) -> list[str]:
+    """Return the versions of libraries that are not of the release of the kernel module of their vendor.
+
+    Of a mismatch that keeps the tool from answering ``device.driver`` speaks.
+    """
+    state = state_of(observation, declared)
+    if state.strange or state.driver == "library_mismatch":
+        return []
+    pairs = [(one.get("kernel_version"), one.get("library_version")) for one in state.drivers]
+    return sorted({str(two) for one, two in pairs if one and two and not same_version(str(one), str(two))}, key=natural)
+
+
 def _longer(version: str, versions: Iterable[str]) -> list[str]:
     """Return the longer ones that a version is a short form of."""
     return [one for one in versions if len(one) > len(version) and same_version(one, version)]
-
-
-def _releases(told: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return each release and how many nodes tell it, the most common first.
-
-    A short form counts for the one release that it is a form of; where it may be several, for none.
-    """
-    count: Counter = Counter()
-    for version, nodes in told.items():
-        longest = [one for one in _longer(version, told) if not _longer(one, told)] or [version]
-        if len(longest) == 1:
-            count[longest[0]] += nodes
-    return sorted(count.items(), key=lambda item: (-item[1], natural(item[0])))
 
 
 def judge_declared_driver_version(
@@ -1248,42 +1293,43 @@ def judge_declared_driver_version(
 
 
 def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, language: str = "en") -> list[dict]:
-    """Judge that the nodes of a type run one driver version: the declared one, else the most common.
+    """Judge that the nodes of a type run one driver version: the declared one, else that of most of them.
 
     ``hosts`` is ``{host: {"node_type", "declared", "observation", "error"}}``; ``error`` says why the declared
-    values of a host can't be used. A type whose nodes are split evenly has no most common version: all of
-    them differ. Hosts without an observation are left to ``host.reachable``.
+    values of a host can't be used. The rule is that of ``versions.odd`` (``text.majority``): where no version is that
+    of more than half of those that tell theirs, or half of the nodes tell nothing, nobody is the odd one, and nobody
+    passes. Hosts without an observation are left to ``host.reachable``.
 
     A short form is one version with the long one that it begins (``text.same_version``). Nodes that fit a declared
-    short form, but differ from each other, are held against the most common of what they run. A node that tells a
-    short form of several that the type runs is unknown.
+    short form, but differ from each other, are held against what most of these run. A node that tells a short form of
+    several that the type runs is unknown, and one whose library is of another release than its kernel module differs.
     """
     say = words(language)
     moment = _stamp(parse_time(now) or datetime.now(timezone.utc))
-    types: dict[str, Counter] = {}
-    seen: dict[str, tuple[str, list[str]]] = {}
+    types: dict[str, _Nodes] = {}
+    seen: dict[str, tuple[str, list[str], list[str]]] = {}
     for host, about in hosts.items():
-        declared = dict_of(about.get("declared"))
-        if about.get("observation") is None:
+        declared, observation = dict_of(about.get("declared")), about.get("observation")
+        if observation is None:
             continue
         if has_no_accelerators(declared) and not about.get("error"):
-            seen[host] = ("", [])
+            seen[host] = ("", [], [])
             continue
         kind = str(about.get("node_type") or declared.get("cluster_accelerator_vendor") or "?")
-        versions = driver_versions(about["observation"], declared)
-        seen[host] = (kind, versions)
+        nodes = types.setdefault(kind, _Nodes())
+        # Of what type one is whose variables can't be used, nobody knows for sure.
+        nodes.count += not about.get("error")
+        versions = driver_versions(observation, declared)
+        seen[host] = (kind, versions, _odd_libraries(observation, declared) if versions else [])
         if len(versions) == 1 and not about.get("error"):
-            types.setdefault(kind, Counter())[versions[0]] += 1
+            nodes.told.append(versions[0])
     found = []
     for host in sorted(seen, key=natural):
-        kind, versions = seen[host]
+        kind, versions, libraries = seen[host]
         about = hosts[host]
         declared = dict_of(about.get("declared"))
         wanted = str(declared.get("cluster_driver_version") or "").strip()
-        count = types.get(kind, Counter())
-        releases = _releases(count)
-        ranked = [one for one in releases if not wanted or same_version(one[0], wanted)]
-        observed = say["comma"].join(versions)
+        observed = say["comma"].join([*versions, *libraries])
         common: dict = {"now": moment, "language": language}
         if about.get("error"):
             detail = str(about["error"])
@@ -1303,25 +1349,49 @@ def judge_driver_versions(hosts: Mapping[str, dict], now: str | None = None, lan
             common.update(expected=wanted or None, detail=say["not_told"], blocked_by=blocker)
             found.append(finding(f"device.driver_version.{cause}", host, **common))
             continue
-        fits = len(versions) == 1 and (not wanted or same_version(versions[0], wanted))
-        forms = [release for release, _nodes in releases if same_version(release, versions[0])]
-        if fits and len(forms) > 1:
-            detail = say["short_form"].format(versions[0], say["comma"].join(sorted(forms, key=natural)))
-            common.update(expected=wanted or None, observed=observed, detail=detail)
-            found.append(finding("device.driver_version.unknown", host, **common))
+        common["observed"] = observed
+        common["evidence"] = [{"command": "driver versions", "excerpt": ", ".join([*versions, *libraries])}]
+        if len(versions) > 1 or libraries:
+            reason = say["several"] if len(versions) > 1 else say["module_and_library"]
+            common.update(expected=wanted or say["one"], reason=reason)
+            found.append(finding("device.driver_version.differs", host, **common))
             continue
-        if wanted and not (fits and len(ranked) > 1):
-            reason = say["as_declared"]
-        elif len(versions) > 1:
-            wanted, reason = (ranked[0][0] if ranked else "?"), say["several"]
-        elif len(ranked) > 1 and ranked[0][1] == ranked[1][1]:
-            wanted = "?"
-            reason = say["tie"].format(kind, say["comma"].join(f"{version} x{number}" for version, number in ranked))
-        else:
-            wanted = ranked[0][0]
-            reason = say["most_common"].format(kind, ranked[0][1], sum(count.values()))
-        cause = "ok" if len(versions) == 1 and same_version(versions[0], wanted) else "differs"
-        common.update(expected=wanted, observed=observed, reason=reason)
-        common["evidence"] = [{"command": "driver versions", "excerpt": ", ".join(versions)}]
-        found.append(finding(f"device.driver_version.{cause}", host, **common))
+        found.append(finding(host=host, **_held_against(versions[0], wanted, kind, types[kind], say), **common))
     return found
+
+
+@dataclass
+class _Nodes:
+    """The nodes of a type: how many there are, and the version of each that told one."""
+
+    count: int = 0
+    told: list[str] = field(default_factory=list)
+
+
+def _held_against(version: str, wanted: str, kind: str, nodes: _Nodes, say: dict) -> dict:
+    """Return cause and words of a node that told one version: by the declared one, else by what most nodes run."""
+    fits = not wanted or same_version(version, wanted)
+    told = {"expected": wanted or None}
+    if not fits:
+        return {"cause": "device.driver_version.differs", "reason": say["as_declared"], **told}
+    releases = {one: nodes.told.count(one) for one in nodes.told if not _longer(one, nodes.told)}
+    forms = [release for release in releases if same_version(release, version)]
+    if len(forms) > 1:
+        detail = say["short_form"].format(version, say["comma"].join(sorted(forms, key=natural)))
+        return {"cause": "device.driver_version.unknown", "detail": detail, **told}
+    having = [one for one in nodes.told if not wanted or same_version(one, wanted)]
+    if wanted and one_release(having):
+        return {"cause": "device.driver_version.ok", "reason": say["as_declared"], **told}
+    detail = None
+    if not wanted and 2 * len(having) <= nodes.count:
+        detail = say["few"].format(kind, len(having), nodes.count)
+    agreed, most = majority(having)
+    if not agreed and detail is None:
+        order = sorted(set(having).intersection(releases), key=lambda one: (-releases[one], natural(one)))
+        detail = say["no_majority"].format(kind, say["comma"].join(f"{one} x{releases[one]}" for one in order))
+    if detail is not None:
+        return {"cause": "device.driver_version.no_majority", "detail": detail, **told}
+    alike = len([one for one in having if equal_or_same(one, most)])
+    cause = "ok" if same_version(version, most) else "differs"
+    reason = say["most"].format(kind, alike, len(having) if wanted else nodes.count)
+    return {"cause": f"device.driver_version.{cause}", "expected": most, "reason": reason}

@@ -221,7 +221,8 @@ def _answered(device: _Answer, look: Look) -> Card:
     card.source = device.text("source", look) or ""
     card.state = "bus" if card.source == "sysfs" else "ok"
     card.index = device.whole("index")
-    card.partitions = len(device.answers("logical"))
+    # Two chips on one function are no partitions.
+    card.partitions = len([part for part in device.answers("logical") if part.told.get("kind") != "chip"])
     card.driver = device.text("driver_version", look)
     health = device.below("health")
     if health.told.get("state") == "critical":

@@ -88,6 +88,7 @@ def observe(
         log = beside(lambda: _read_log(runner, timeout_seconds))
     vendor_labels: dict[str, str | None] = {}
     counts: list[int | None] = []
+    logical_known = True
     for name, own in owned.items():
         if functions and not own and name not in named:
             continue  # others are here, this one is not: no reason to load it and to wait for its tool
@@ -97,6 +98,7 @@ def observe(
         if absent and not own and name not in named:
             continue
         counts.append(answer.count)
+        logical_known = logical_known and answer.logical_known
         vendor_labels.update(answer.slot_labels)
         observation.tools.extend(answer.tools)
         observation.drivers.extend(answer.drivers)
@@ -107,8 +109,12 @@ def observe(
 
     if counts and None not in counts:
         observation.count = sum(count for count in counts if count is not None)
-        # A device that is not split is one logical device.
-        observation.logical_count = sum(max(1, len(device.logical)) for device in observation.devices)
+        told = all(
+            device.logical or device.partition_mode is not None or not known[device.vendor].splits
+            for device in observation.devices
+        )
+        if told and logical_known:
+            observation.logical_count = sum(map(logical_devices, observation.devices))
     observation.errors.extend(_identify(observation.devices))
     if "links" in gather:
         _ask_ports(runner, known, observation, timeout_seconds)
@@ -129,6 +135,18 @@ def observe(
     _leave_out(observation, gather)
     observation.errors.extend(runner.hung_reads())
     return observation
+
+
+def logical_devices(device: Device) -> int:
+    """Return how many logical devices a card is: its parts, and each chip that is not split; one that is whole is one.
+
+    A card that MIG is switched on for, and that has no instances, is none: no program finds a device on it.
+    """
+    chips = {part.get("index") for part in device.logical if part.get("kind") == "chip"}
+    parts = [part for part in device.logical if part.get("kind") != "chip"]
+    if not device.logical:
+        return 0 if device.partition_mode == "MIG" else 1
+    return len(parts) + len(chips - {part.get("chip") for part in parts})
 
 
 def _read_log(runner: Runner, timeout_seconds: float) -> tuple[dict, list[dict]]:

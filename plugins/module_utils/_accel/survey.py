@@ -225,6 +225,7 @@ class _Survey:
     def compare_cards(self) -> None:
         say = self.say
         for look in self.type.looks:
+            self._tools(look)
             if len(look.vendors) > 1:
                 several = texts.listed((say["of"].format(n, name) for name, n in look.vendors.items()), self.language)
                 self.doubt("host.several_vendors", look.host, seen=several, siblings=self.type.vendor)
@@ -242,7 +243,6 @@ class _Survey:
                     seen=card.model or card.pci_id,
                     siblings=others,
                 )
-            self._tools(look)
         self._partitions()
         self._models()
 
@@ -265,7 +265,7 @@ class _Survey:
         """Doubt each card that did not answer; those that one cause silenced, such as a driver, together."""
         silent: dict[tuple[str, str], list[Card]] = {}
         for card in look.own():
-            if card.state in ("lost", "not_reported"):
+            if card.state in ("lost", "not_reported") and card not in self._hanging(look):
                 name = "card.lost" if card.state == "lost" else "card.silent"
                 # Nothing on the bus told whose it is.
                 name = "card.off_bus" if card.state == "lost" and not card.pci_id else name
@@ -297,20 +297,49 @@ class _Survey:
             for look in self.type.looks
         }
 
+    def _own_tools(self, look: Look) -> list[dict]:
+        return [tool for tool in look.tools if tool.get("vendor") in (self.type.vendor, None, "")]
+
+    def _blind(self, look: Look) -> dict | None:
+        """Return the tool that is to blame for it that no card of a host answered, None where one did."""
+        own = self._own_tools(look)
+        if any(tool.get("state") == TOOL_OK for tool in own) or any(card.state == "ok" for card in look.own()):
+            return None
+        return min(own, key=lambda tool: tool.get("state") == TOOL_ABSENT, default=None)
+
+    def _hanging(self, look: Look) -> list[Card]:
+        """Return the silent cards of which a broken tool says enough: nothing else is wrong with them that is known."""
+        tool = self._blind(look)
+        known = (None, "hung", tool.get("reason")) if tool else ()
+        return [card for card in look.own() if card.state == "not_reported" and card.reason in known]
+
+    def _consequences(self, look: Look) -> str:
+        """Return in words what is not known of a host because its tool does not answer."""
+        what = {
+            "hangs_cards": bool(self._hanging(look)),
+            "hangs_model": look.model is None,
+            "hangs_slots": any(card.state == "bus" and card.slot is None for card in look.own()),
+        }
+        return self.say["comma"].join(self.say[name] for name, hangs in what.items() if hangs)
+
     def _tools(self, look: Look) -> None:
-        own = [tool for tool in look.tools if tool.get("vendor") in (self.type.vendor, None, "")]
+        own, blind = self._own_tools(look), self._blind(look)
         for tool in own:
             name = str(tool.get("name") or "?")
             state = tool.get("state")
             if state == TOOL_OK or (state == TOOL_ABSENT and any(one.get("state") == TOOL_OK for one in own)):
                 continue
             others = self.siblings(look.host, partial(_tool_version, name=name))
-            if state == TOOL_ABSENT:
-                self.doubt("tool.absent", look.host, seen=name, siblings=others)
-            else:
+            seen = name
+            if state != TOOL_ABSENT:
                 said = "; ".join(str(error) for error in look.errors if str(error).startswith(name)) or name
-                why = tool.get("reason") or state
-                self.doubt("tool.failed", look.host, seen=f"{_short(said)}: {why}", siblings=others)
+                seen = f"{_short(said)}: {tool.get('reason') or state}"
+            hanging = self._hanging(look) if tool is blind else []
+            consequences = self._consequences(look) if tool is blind else ""
+            if consequences:
+                seen = self.say["hangs"].format(seen, consequences)
+            kind = "tool.absent" if state == TOOL_ABSENT else "tool.failed"
+            self.doubt(kind, look.host, slots=self.slots_of(hanging), seen=seen, siblings=others)
 
     def _partitions(self) -> None:
         def split(look: Look) -> str | None:
@@ -325,7 +354,7 @@ class _Survey:
     def _models(self) -> None:
         models = self.models()
         for look in self.type.looks:
-            if look.model is None:
+            if look.model is None and self._blind(look) is None:
                 ids = look.pci_id or self.say["unknown"]
                 known = self.siblings(look.host, lambda one: one.model)
                 self.doubt("model.unknown", look.host, seen=ids, siblings=known)
@@ -458,7 +487,7 @@ class _Survey:
                 if known and card.slot and known["label"] and card.slot != known["label"]:
                     others = self.siblings(look.host, partial(_label_at, place=card.place))
                     self.doubt("slot.differs", look.host, slots=[card.address], seen=card.slot, siblings=others)
-            if unnamed:
+            if unnamed and self._blind(look) is None:
                 places = [card.place for card in unnamed if card.place]
                 others = self.siblings(look.host, partial(_labels_at, places=places, language=self.language))
                 named = [card.address or self.name_of(card) for card in unnamed]
@@ -482,7 +511,7 @@ class _Survey:
                 continue
             what = " ".join(part for part in (entry["component"], entry["name"]) if part)
             for row in entry["odd"]:
-                said, wanted = (one or self.say["nobody"] for one in (row["version"], entry["expected"]))
+                said, wanted = (one or self.say["nobody"] for one in (row["version"], row["expected"]))
                 seen = f"{what} {said}"
                 if entry["component"] == "os":
                     seen, wanted = f"os {_system(answers[row['host']])}", f"{entry['name']} {wanted}"
@@ -610,10 +639,10 @@ def propose(
     name_types(node_types, looks)
     in_type = {look.host: node_type.name for node_type in node_types for look in node_type.looks}
     for look in looks.values():
-        _doubt_host(look, look.host in in_type, look.host in groups.get(ACCELERATOR_NODES, ()), found)
+        _doubt_host(look, look.host in in_type, groups, found, language)
     _doubt_twins(looks.values(), in_type, found, language)
     proposed = {one.name: _type(one, node_types, found, language) for one in node_types}
-    site = _site(looks, node_types, declared, found, language)
+    site = _site(looks, node_types, groups, declared, found, language)
     return {
         "schema": SCHEMA,
         "language": language,
@@ -638,14 +667,16 @@ def propose(
     }
 
 
-def _doubt_host(look: Look, typed: bool, expected: bool, found: _Doubts) -> None:
+def _doubt_host(look: Look, typed: bool, groups: Mapping, found: _Doubts, language: str) -> None:
     if look.state != ANSWERED:
         found.add(f"host.{look.state}", look.host, seen=look.why)
         return
     if not typed and look.count is None:
         found.add("host.bus_unread", look.host)
-    elif not typed and expected:
+    elif not typed and look.host in groups.get(ACCELERATOR_NODES, ()):
         found.add("host.no_cards", look.host)
+    elif not typed and not any(look.host in groups.get(name, ()) for name in _PURPOSES):
+        found.add("host.no_group", look.host, seen=texts.listed(_PURPOSES, language))
     for text in dict.fromkeys(look.strange):
         found.add("value.strange", look.host, seen=text)
     # What a tool said that failed is told with it.
@@ -700,6 +731,9 @@ def _type(node_type: NodeType, others: list[NodeType], found: _Doubts, language:
         dict.fromkeys(card.source for _look, card in survey.cards() if card.source), language, most=2
     )
     having = len([look for look in node_type.looks if look.model])
+    from_tool = say["from_last"].format(having, len(node_type.looks))
+    if sources:
+        from_tool = say["from_tool"].format(sources, having, len(node_type.looks))
     counts = Counter(look.count for look in node_type.looks)
     shown = "; ".join(
         say["of"].format(
@@ -713,11 +747,11 @@ def _type(node_type: NodeType, others: list[NodeType], found: _Doubts, language:
         "cluster_node_type": (node_type.name, say["from_name"]),
         "cluster_accelerator_vendor": (
             node_type.vendor,
-            say["from_pci"].format(texts.listed(ids, language)) if ids else sources,
+            say["from_pci"].format(texts.listed(ids, language)) if ids else sources or say["unknown"],
         ),
         "cluster_accelerator_models": (
             models or None,
-            say["from_tool"].format(sources, having, len(node_type.looks)) if models else say["no_model"],
+            from_tool if models else say["no_model"],
         ),
         "cluster_accelerator_count": (
             node_type.count,
@@ -752,21 +786,31 @@ def _type(node_type: NodeType, others: list[NodeType], found: _Doubts, language:
     }
 
 
-def _site(looks: Mapping, node_types: list[NodeType], declared: Mapping, found: _Doubts, language: str) -> dict:
+def _scenario(looks: Mapping, node_types: list[NodeType], groups: Mapping, say: Mapping) -> tuple[str, str]:
+    """Return what the site is likely to be for, and why: several kinds of cards serve several ends, gateways serve."""
+    nodes = sum(len(one.looks) for one in node_types)
+    kinds = len({(one.vendor, one.looks[0].model or one.looks[0].pci_id) for one in node_types})
+    if nodes == 1 and len(looks) == 1:
+        return "single_node", say["from_scenario"].format(nodes)
+    if kinds > 1:
+        return "mixed", say["from_scenario_kinds"].format(nodes, kinds)
+    if any(host in looks for host in groups.get("gateway_nodes", ())):
+        return "inference", say["from_scenario_gateways"].format(nodes)
+    return "multi_node", say["from_scenario"].format(nodes)
+
+
+def _site(
+    looks: Mapping, node_types: list[NodeType], groups: Mapping, declared: Mapping, found: _Doubts, language: str
+) -> dict:
     say = texts.words(language)
     values: dict[str, tuple[object, str]] = {}
     name = declared.get("cluster_name")
     values["cluster_name"] = (name or "cluster", say["from_inventory"] if name else say["from_default"])
-    nodes = sum(len(one.looks) for one in node_types)
     scenario = declared.get("cluster_scenario")
     if scenario:
         values["cluster_scenario"] = (scenario, say["from_inventory"])
     else:
-        single = nodes == 1 and len(looks) == 1
-        values["cluster_scenario"] = (
-            "single_node" if single else "multi_node",
-            say["from_scenario"].format(nodes),
-        )
+        values["cluster_scenario"] = _scenario(looks, node_types, groups, say)
     values["cluster_language"] = (language, say["from_run"])
     unknown = {}
     for variable in ("cluster_networks", "cluster_vendors"):

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 VALUE = "value"
@@ -188,6 +189,29 @@ def same_version(one: str | None, other: str | None) -> bool:
     left, right = one.split("."), other.split(".")
     shared = min(len(left), len(right))
     return shared >= min(2, max(len(left), len(right))) and left[:shared] == right[:shared]
+
+
+def majority(versions: Sequence[str | None]) -> tuple[bool, str | None]:
+    """Return whether more than half tell one version, and that version; None is one too: not installed."""
+    best: dict[str | None, int] = {}
+    for version in dict.fromkeys(versions):
+        alike = [told for told in versions if equal_or_same(told, version)]
+        # A short form may stand for two releases; then it decides nothing.
+        if one_release(alike) and 2 * len(alike) > len(versions):
+            best[version] = len(alike)
+    if not best or not all(equal_or_same(one, other) for one in best for other in best):
+        return False, None
+    return True, max(best, key=lambda version: (best[version], len(version or "")))
+
+
+def one_release(versions: Iterable[str | None]) -> bool:
+    """Tell whether all of them may be one: no two of them differ, not even where a short form fits both."""
+    distinct = set(versions)
+    return all(equal_or_same(one, other) for one in distinct for other in distinct)
+
+
+def equal_or_same(one: str | None, other: str | None) -> bool:
+    return one == other or same_version(one, other)
 
 
 def whole_characters(text: str) -> str:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from . import packages, registry
 from .parallel import command_of, run_all
 from .runner import Result, Runner
 from .slot_names import natural, place_of
-from .text import excerpt, same_version
+from .text import equal_or_same, excerpt, majority, one_release, same_version
 from .vendors.base import COMMAND, LINK, PACKAGE, VersionSource
 
 COMPONENTS = (
@@ -240,8 +240,9 @@ def odd(hosts: Mapping[str, object], pins: Mapping | None = None) -> list[dict]:
     are held against what more than half of these tell, which is then expected.
 
     Entry: ``component``, ``name``, ``verdict`` (pass, fail, unknown), ``expected`` (None: not installed, or nobody
-    knows), ``basis`` (pinned, majority, no_majority), ``count`` of what was told, ``odd`` rows with their ``host``,
-    ``not_told`` hosts whose version is not known: they could not read it, or have no row of it at all.
+    knows), ``basis`` (pinned, majority, no_majority), ``count`` of what was told, ``odd`` rows with their ``host`` and
+    what is ``expected`` there (of a library, what is loaded on that host), ``not_told`` hosts whose version is not
+    known: they could not read it, or have no row of it at all.
     """
     pins = pins or {}
     groups = grouped(hosts, pins)
@@ -249,8 +250,47 @@ def odd(hosts: Mapping[str, object], pins: Mapping | None = None) -> list[dict]:
         groups.update({key: [] for key in _pinned(pins, {component for component, _name in groups})})
     order = {component: number for number, component in enumerate(COMPONENTS)}
     keys = sorted(groups, key=lambda key: (order[key[0]], natural(key[1] or "")))
-    entries = [_judge(key, groups[key], _without(key, groups, hosts), _pin(pins, *key)) for key in keys]
-    return [entry for entry in entries if entry is not None]
+    judged = [_judge(key, groups[key], _without(key, groups, hosts), _pin(pins, *key)) for key in keys]
+    entries = [entry for entry in judged if entry is not None]
+    _hold_together([entry for entry in entries if pins.get(entry["component"]) in (None, "")], groups)
+    return entries
+
+
+def _hold_together(entries: list[dict], groups: Mapping[tuple[str, str | None], list[dict]]) -> None:
+    """Name what is of one piece with the kernel module of its host, and is not of its release.
+
+    A short pin fits several releases, and hosts may all be wrong in one way. Not where the module is odd itself, nor
+    what has a pin of its own.
+    """
+    off = {(entry["component"], row["host"]) for entry in entries for row in entry["odd"]}
+    for entry in entries:
+        component, name = entry["component"], entry["name"]
+        if component not in DRIVER_SET[1:]:
+            continue
+        loaded: dict[str, list[str]] = {}
+        for row in groups.get((DRIVER_SET[0], name), ()):
+            if row["version"] and (DRIVER_SET[0], row["host"]) not in off:
+                loaded.setdefault(row["host"], []).append(row["version"])
+        for row in groups[component, name]:
+            module = loaded.get(row["host"], [])
+            fits = any(equal_or_same(_release(row["version"]), _release(one)) for one in module)
+            if row["version"] and module and not fits and (component, row["host"]) not in off:
+                entry["odd"].append(_odd_row(row, module[0]))
+                entry["verdict"] = "fail"
+        entry["odd"].sort(key=_by_host)
+
+
+def _release(version: str | None) -> str | None:
+    """Return a version without its build: Gaudi's module carries a commit ("1.21.0-ca59b5a"), its package a number."""
+    return version.partition("-")[0] if version else version
+
+
+def _odd_row(row: Mapping, expected: str | None) -> dict:
+    return {**{name: row.get(name) for name in ("host", "subject", "version", "source")}, "expected": expected}
+
+
+def _by_host(row: Mapping) -> tuple:
+    return (natural(row["host"]), natural(row["subject"] or ""))
 
 
 def grouped(hosts: Mapping[str, object], pins: Mapping | None = None) -> dict[tuple[str, str | None], list[dict]]:
@@ -351,17 +391,17 @@ def _judge(
         off = [row for row in told if row["version"] is not None and not same_version(row["version"], wanted)]
         fitting = [row for row in told if same_version(row["version"], wanted)]
         # A short form fits several releases, of which hosts are to run one all the same.
-        if not _one_release(row["version"] for row in fitting):
+        if not one_release(row["version"] for row in fitting):
             agreed, common = majority([row["version"] for row in fitting])
             basis, expected = (PINNED, common) if agreed else (NO_MAJORITY, wanted)
-            off += [row for row in fitting if agreed and not _same(row["version"], common)]
+            off += [row for row in fitting if agreed and not equal_or_same(row["version"], common)]
     else:
         agreed, expected = majority([row.get("version") for row in told])
         telling = {row["host"] for row in told}
         if 2 * len(telling) <= len(telling.union(not_told)):
             agreed, expected = False, None  # what most of a few tell is not what most hosts have
         basis = MAJORITY if agreed else NO_MAJORITY
-        off = [row for row in told if not _same(row.get("version"), expected)] if agreed else []
+        off = [row for row in told if not equal_or_same(row.get("version"), expected)] if agreed else []
     unknown = bool(not_told) or basis == NO_MAJORITY
     return {
         "component": key[0],
@@ -370,32 +410,6 @@ def _judge(
         "expected": expected,
         "basis": basis,
         "count": len(told),
-        "odd": sorted(
-            ({name: row.get(name) for name in ("host", "subject", "version", "source")} for row in off),
-            key=lambda row: (natural(row["host"]), natural(row["subject"] or "")),
-        ),
+        "odd": sorted((_odd_row(row, expected) for row in off), key=_by_host),
         "not_told": sorted(dict.fromkeys(not_told), key=natural),
     }
-
-
-def majority(versions: Sequence[str | None]) -> tuple[bool, str | None]:
-    """Return whether more than half tell one version, and that version; None is one too: not installed."""
-    best: dict[str | None, int] = {}
-    for version in dict.fromkeys(versions):
-        alike = [told for told in versions if _same(told, version)]
-        # A short form may stand for two releases; then it decides nothing.
-        if _one_release(alike) and 2 * len(alike) > len(versions):
-            best[version] = len(alike)
-    if not best or not all(_same(one, other) for one in best for other in best):
-        return False, None
-    return True, max(best, key=lambda version: (best[version], len(version or "")))
-
-
-def _one_release(versions: Iterable[str | None]) -> bool:
-    """Tell whether all of them may be one: no two of them differ, not even where a short form fits both."""
-    distinct = set(versions)
-    return all(_same(one, other) for one in distinct for other in distinct)
-
-
-def _same(one: str | None, other: str | None) -> bool:
-    return one == other or same_version(one, other)

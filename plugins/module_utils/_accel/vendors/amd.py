@@ -577,6 +577,7 @@ class Amd(Vendor):
     name = "amd"
     pci_vendors = ("1002",)
     kernel_modules = ("amdgpu",)
+    splits = True
     versions = _VERSIONS
 
     def query(self, runner, functions, timeout_seconds: float) -> Answer:

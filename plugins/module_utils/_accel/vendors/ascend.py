@@ -566,6 +566,7 @@ class Ascend(Vendor):
     pci_classes = ("1200",)
     # As named by the drivers of 2021 to 2025.
     kernel_modules = ("drv_pcie_host", "drv_davinci_intf_host", "ascend_adapter")
+    splits = True
     versions = _VERSIONS
 
     def query(self, runner, functions, timeout_seconds: float) -> Answer:
@@ -577,6 +578,12 @@ class Ascend(Vendor):
         else:
             _Query(runner, path, [function.address for function in functions], timeout_seconds, answer).ask()
             answer.errors += ascend_links.add_vnpus(runner, answer.devices, timeout_seconds)
+            silent = {function.address for function in functions} - {one.pci_address for one in answer.devices}
+            lost = ascend_links.ownerless_vnpus(runner, answer.devices) if silent else []
+            if lost:
+                answer.logical_known = False
+                nodes = ", ".join(f"/dev/vdavinci{number}" for number in lost)
+                answer.errors.append(f"{nodes}: vNPUs of a chip that does not answer, so that nobody can count them")
         driver = _driver(runner, self.kernel_modules, answer)
         if driver.loaded or functions:
             answer.drivers.append(driver)

@@ -99,10 +99,7 @@ def add_vnpus(runner, devices: list[Device], timeout_seconds: float) -> list[str
 
     Only chips with vNPUs are asked for their templates. A container that was given no node of a chip knows nothing.
     """
-    numbers = [int(found[1]) for found in map(_NODE.search, runner.glob("/dev/vdavinci[0-9]*")) if found]
-    by_chip: dict[int, list[int]] = {}
-    for number in sorted(numbers):
-        by_chip.setdefault((number - _FIRST_VNPU) // _VNPUS_OF_A_CHIP, []).append(number)
+    by_chip = _vnpus_by_chip(runner)
     problems: list[str] = []
     for device in devices:
         # Two chips may share one function; each has a node, and vNPUs, of its own.
@@ -116,9 +113,26 @@ def add_vnpus(runner, devices: list[Device], timeout_seconds: float) -> list[str
             templates = _templates(runner, device, chip, timeout_seconds, problems)
             device.partition_mode = "vNPU"
             device.logical += [
-                {"kind": "vnpu", "index": number, "uuid": None, "profile": templates.get(number)} for number in own
+                {"kind": "vnpu", "index": number, "chip": index, "uuid": None, "profile": templates.get(number)}
+                for number in own
             ]
     return problems
+
+
+def ownerless_vnpus(runner, devices: list[Device]) -> list[int]:
+    """Return the numbers of vNPUs that are of none of these devices' chips."""
+    chips = {part["index"] for device in devices for part in device.logical if part["kind"] == "chip"}
+    chips |= {device.index for device in devices}
+    return [number for chip, own in _vnpus_by_chip(runner).items() if chip not in chips for number in own]
+
+
+def _vnpus_by_chip(runner) -> dict[int, list[int]]:
+    """Return the numbers of the vNPUs that have a device node, by the number of their chip."""
+    numbers = [int(found[1]) for found in map(_NODE.search, runner.glob("/dev/vdavinci[0-9]*")) if found]
+    by_chip: dict[int, list[int]] = {}
+    for number in sorted(numbers):
+        by_chip.setdefault((number - _FIRST_VNPU) // _VNPUS_OF_A_CHIP, []).append(number)
+    return by_chip
 
 
 def _templates(runner, device: Device, chip: int, timeout_seconds: float, problems: list) -> dict:

@@ -28,6 +28,7 @@ class Answer:
     told); the probe adds what sysfs knows (NUMA node, link, slot, device nodes).
     ``slot_labels`` are the vendor's own names of places by canonical PCI address ("SXM3", "OAM 6"): only
     what names one place on this host; an unset number (0, N/A, the same for all) is none.
+    ``logical_known`` is False where there are parts of a card that did not answer.
     """
 
     devices: list[Device] = field(default_factory=list)
@@ -39,6 +40,7 @@ class Answer:
     tools: list[Tool] = field(default_factory=list)
     drivers: list[Driver] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    logical_known: bool = True
 
 
 # How a version is told: in the text of a file, in the name that a link resolves to, by a command, by the package
@@ -81,6 +83,8 @@ class Vendor:
     # Device ids of these vendors that are no accelerator although the class says so.
     pci_excluded: tuple[str, ...] = ()
     kernel_modules: tuple[str, ...] = ()
+    # There are cards of this vendor that can be split: one that tells nothing of it is not taken for whole.
+    splits = False
     versions: tuple[VersionSource, ...] = ()
 
     def owns(self, function: Function) -> bool:

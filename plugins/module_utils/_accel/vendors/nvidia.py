@@ -662,6 +662,7 @@ class Nvidia(Vendor):
     name = "nvidia"
     pci_vendors = ("10de",)
     kernel_modules = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem")
+    splits = True
     versions = _VERSIONS
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 
 import observations as seen
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import hints, judge, slots
+from ansible_collections.accel.cluster.plugins.module_utils._accel import versions as odd_rows
 from observations import ADDRESSES, DECLARED, NOW, SLOTS
 
 # What only a card that answers tells, whatever the bus shows.
@@ -1204,13 +1206,118 @@ def test_other_firmware_is_a_warning():
     assert judge.verdict(found) == "pass"
 
 
+def exchanged_serials(observation, one, other):
+    """Return the host with two cards that tell each other's serial and keep their UUIDs."""
+    first, second = observation["devices"][one], observation["devices"][other]
+    first["serial"], second["serial"] = second["serial"], first["serial"]
+    return observation
+
+
+def test_serials_that_changed_places_while_the_uuids_stayed_are_no_pass():
+    found = slot_findings(exchanged_serials(seen.healthy(), 0, 6))  # SXM4 and SXM5
+    assert turned(slot_findings(seen.healthy()), found) == {
+        ("device.slot", "SXM4"): ("fail", "serial_differs", None),
+        ("device.slot", "SXM5"): ("fail", "serial_differs", None),
+    }
+    told = one(found, "device.slot", "SXM5")
+    assert (told["severity"], told["expected"], told["observed"]) == ("critical", "165040100006", "165040100000")
+    assert told["message"] == (
+        "slot SXM5 holds the accepted card by its UUID, its serial is 165040100000 instead of 165040100006; "
+        "165040100000 was accepted in slot SXM4"
+    )
+    assert [piece["excerpt"] for piece in told["evidence"]] == [
+        "gpu-01 SXM5: serial 165040100000, serial 165040100006 -> 165040100000 (changed)"
+    ]
+
+
+def test_a_serial_that_no_baseline_knows_contradicts_as_well():
+    told = one(slot_findings(altered("serial", "1659999000001")), "device.slot", "SXM5")
+    assert (told["hint"], told["verdict"]) == ("device.slot.serial_differs", "fail")
+    assert told["message"].endswith("its serial is 1659999000001 instead of 165040100006")
+
+
+@pytest.mark.parametrize(("accepted", "now"), [(None, "165040100006"), ("165040100006", None)])
+def test_a_serial_that_one_side_does_not_tell_contradicts_nothing(accepted, now):
+    found = slot_findings(altered("serial", now), baseline_of(altered("serial", accepted)))
+    assert turned(slot_findings(seen.healthy()), found) == {}
+
+
+def test_a_card_that_told_nothing_when_it_was_accepted_is_learned():
+    nameless = altered("serial", None)
+    nameless["devices"][6].update(uuid=None)
+    assert turned(slot_findings(seen.healthy()), slot_findings(seen.healthy(), baseline_of(nameless))) == {}
+
+
+def two_boards():
+    """Return a host whose first four chips are two boards, each with one serial."""
+    host = seen.healthy()
+    for number, card in enumerate(host["devices"][:4]):
+        label = f"NPU{number // 2 + 1}"
+        card.update(serial=f"B{number // 2 + 1}", slot={"label": label, "source": "vendor", "candidates": []})
+    return host
+
+
+def test_boards_of_two_chips_whose_serials_changed_places():
+    changed = two_boards()
+    for card in changed["devices"][:4]:
+        card["serial"] = {"B1": "B2", "B2": "B1"}[card["serial"]]
+    found = slot_findings(changed, baseline_of(two_boards()))
+    assert {f["subject"]: (f["hint"], f["expected"], f["observed"]) for f in found if f["verdict"] != "pass"} == {
+        "NPU1": ("device.slot.serial_differs", "B1", "B2"),
+        "NPU2": ("device.slot.serial_differs", "B2", "B1"),
+    }
+
+
+def test_what_changed_of_the_first_chip_hides_nothing_of_the_second():
+    changed = two_boards()
+    first, second = changed["devices"][:2]
+    first["firmware_version"], second["serial"] = "96.00.89.00.01", "B2"
+    found = slot_findings(changed, baseline_of(two_boards()))
+    assert one(found, "device.slot", "NPU1")["hint"] == "device.slot.serial_differs"
+    assert len(one(found, "device.slot", "NPU1")["evidence"]) == 2
+    first.update(firmware_version="96.00.74.00.01", uuid="another way to write it")
+    second.update(firmware_version="96.00.89.00.01", serial="B1")
+    assert one(slot_findings(changed, baseline_of(two_boards())), "device.slot", "NPU1")["hint"] == (
+        "device.slot.firmware_changed"
+    )
+
+
 def test_a_card_whose_slot_nobody_can_tell():
     observation = altered("slot", {"label": None, "source": None, "candidates": [{"label": "12", "source": "sysfs"}]})
     found = slot_findings(observation, baseline_of(observation))
     told = one(found, "device.slot", "0000:ba:00.0")
     assert (told["hint"], told["verdict"], told["severity"]) == ("device.slot.unplaced", "unknown", "warning")
-    assert "12 (sysfs)" in told["message"]
+    assert told["message"] == (
+        "no believable slot name for serial 165040100006 at 0000:ba:00.0; "
+        "sources disagree or are not unique: 12 (sysfs)"
+    )
     assert len([f for f in found if f["verdict"] == "pass"]) == 7
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ({"serial": None}, "uuid GPU-01-6 at 0000:ba:00.0"),
+        ({"serial": None, "uuid": None}, "the card at 0000:ba:00.0"),
+        ({"pci_address": None}, "serial 165040100006"),
+    ],
+)
+def test_a_card_without_a_slot_is_called_by_the_best_that_it_tells(told, name):
+    observation = altered("slot", {"label": None, "source": None, "candidates": []})
+    observation["devices"][6].update(told)
+    found = slot_findings(observation, baseline_of(without(6)))
+    (unplaced,) = [f for f in found if f["hint"] == "device.slot.unplaced"]
+    assert unplaced["message"] == f"no believable slot name for {name}"
+
+
+def test_a_silent_card_without_a_slot_is_named_as_well():
+    silent = seen.card_lost(seen.healthy())
+    silent["unanswered"][0].update(slot={"label": None, "source": None, "candidates": []}, serial="165040100006")
+    found = slot_findings(silent, baseline_of(without(6)))
+    (blocked,) = [f for f in found if f["hint"] == "device.slot.blocked"]
+    assert (
+        blocked["message"] == "0000:ba:00.0 (serial 165040100006) could not be identified, and nothing tells its slot"
+    )
 
 
 def test_no_baseline_is_one_critical_unknown_for_the_host():
@@ -1280,7 +1387,7 @@ def versions(**hosts):
     told = {}
     for name, (kind, declared, version) in hosts.items():
         observation = seen.healthy()
-        observation["drivers"][0]["kernel_version"] = version
+        observation["drivers"][0].update(kernel_version=version, library_version=version)
         if version is None:
             for card in observation["devices"]:
                 card["driver_version"] = None
@@ -1302,7 +1409,7 @@ def test_one_version_in_a_type():
 def test_the_one_that_is_not_as_most_are():
     told, found = versions(a=("h100", "", "570.1"), b=("h100", "", "570.2"), c=("h100", "", "570.1"))
     assert told == {"a": "ok", "b": "differs", "c": "ok"}
-    assert found[1]["message"] == "driver 570.2 instead of 570.1 (most common in the type h100: 2 of 3 nodes)"
+    assert found[1]["message"] == "driver 570.2 instead of 570.1 (what most nodes of the type h100 run: 2 of 3)"
 
 
 def test_a_declared_version_counts_more_than_the_many():
@@ -1313,6 +1420,7 @@ def test_a_declared_version_counts_more_than_the_many():
 
 LONG, OTHER, SHORT = "570.124.06", "570.124.04", "570.124"
 DIFFER = {"a": "differs", "b": "differs"}
+SPLIT = {"a": "no_majority", "b": "no_majority"}
 
 
 @pytest.mark.parametrize(
@@ -1327,13 +1435,13 @@ DIFFER = {"a": "differs", "b": "differs"}
         ("570", (LONG, LONG), DIFFER),
         # It fits several releases, of which the nodes are to run one all the same.
         (SHORT, (LONG, LONG, OTHER), {"a": "ok", "b": "ok", "c": "differs"}),
-        (SHORT, (LONG, OTHER), DIFFER),
+        (SHORT, (LONG, OTHER), SPLIT),
         (SHORT, (LONG, LONG, OTHER, "570.86.15"), {"a": "ok", "b": "ok", "c": "differs", "d": "differs"}),
         # Those of another driver have no say in which of them it is.
         (SHORT, (LONG, "570.86.15", "570.86.15"), {"a": "ok", "b": "differs", "c": "differs"}),
         # One that may be either proves nothing, and counts for neither.
         ("", (LONG, LONG, OTHER, SHORT), {"a": "ok", "b": "ok", "c": "differs", "d": "unknown"}),
-        (SHORT, (LONG, OTHER, SHORT), {**DIFFER, "c": "unknown"}),
+        (SHORT, (LONG, OTHER, SHORT), {**SPLIT, "c": "unknown"}),
         (LONG, (LONG, OTHER, SHORT), {"a": "ok", "b": "differs", "c": "unknown"}),
         ("580.1", (LONG, OTHER, SHORT), {**DIFFER, "c": "differs"}),
     ],
@@ -1346,11 +1454,13 @@ def test_short_forms_of_a_version(declared, told, causes):
 
 def test_what_is_said_of_short_forms():
     many = versions(a=("h100", SHORT, LONG), b=("h100", SHORT, LONG), c=("h100", SHORT, OTHER))[1]
-    assert many[0]["message"] == "driver 570.124.06 (most common in the type h100: 2 of 3 nodes)"
-    assert many[2]["message"] == "driver 570.124.04 instead of 570.124.06 (most common in the type h100: 2 of 3 nodes)"
+    most = "what most nodes of the type h100 run: 2 of 3"
+    assert many[0]["message"] == f"driver 570.124.06 ({most})"
+    assert many[2]["message"] == f"driver 570.124.04 instead of 570.124.06 ({most})"
     split = versions(a=("h100", SHORT, LONG), b=("h100", SHORT, OTHER), c=("h100", SHORT, SHORT))[1]
     assert split[0]["message"] == (
-        "driver 570.124.06 instead of ? (the nodes of the type h100 do not agree: 570.124.04 x1, 570.124.06 x1)"
+        "driver 570.124.06, and nobody knows whether that is right: no version is that of most nodes of the type h100: "
+        "570.124.04 x1, 570.124.06 x1"
     )
     assert (split[2]["verdict"], split[2]["observed"]) == ("unknown", SHORT)
     assert "570.124 may be 570.124.04, 570.124.06" in split[2]["message"]
@@ -1368,14 +1478,83 @@ def test_cards_that_tell_the_version_of_one_driver_in_two_forms_do_not_disagree(
     assert [f["verdict"] for f in judge.judge_driver_versions(about, now=NOW)] == ["fail"]
 
 
-def test_an_even_split_has_no_right_side():
+def test_an_even_split_names_nobody_the_odd_one_and_passes_nobody():
     told, found = versions(a=("h100", "", "570.1"), b=("h100", "", "570.2"))
-    assert told == {"a": "differs", "b": "differs"}
+    assert told == SPLIT
+    assert {(f["verdict"], f["severity"], f["expected"]) for f in found} == {("unknown", "critical", None)}
     assert "570.1 x1" in found[0]["message"] and "570.2 x1" in found[0]["message"]
+    assert judge.verdict(found) == "unknown"
+
+
+def test_the_most_common_version_is_that_of_nobody_where_most_run_another():
+    hosts = {name: ("h100", "", version) for name, version in zip("abcd", ("570.1", "570.1", "570.2", "570.3"))}
+    assert set(versions(**hosts)[0].values()) == {"no_majority"}
 
 
 def test_a_version_that_nobody_tells_is_unknown_and_counts_for_none():
-    assert versions(a=("h100", "", None), b=("h100", "", "570.1"))[0] == {"a": "unknown", "b": "ok"}
+    told, found = versions(a=("h100", "", None), b=("h100", "", "570.1"), c=("h100", "", "570.1"))
+    assert told == {"a": "unknown", "b": "ok", "c": "ok"}
+    assert found[1]["message"] == "driver 570.1 (what most nodes of the type h100 run: 2 of 3)"
+
+
+def test_what_a_few_nodes_tell_is_not_what_most_of_them_run():
+    told, found = versions(a=("h100", "", None), b=("h100", "", "570.1"))
+    assert told == {"a": "unknown", "b": "no_majority"}
+    assert found[1]["message"] == (
+        "driver 570.1, and nobody knows whether that is right: only 1 of 2 nodes of the type h100 told theirs"
+    )
+
+
+RELEASES = ("570.1", "570.1.1", "570.1.2", "570.2", None)
+
+
+@pytest.mark.parametrize("pin", ["", "570.1", "570.1.1"])
+def test_the_judge_and_the_filter_have_one_rule(pin):
+    """Any few hosts: one is off for the judge where odd_versions names it, and passes only where that may."""
+    for size in (1, 2, 3, 4):
+        for combination in itertools.product(RELEASES, repeat=size):
+            told = dict(zip("abcd", combination))
+            judged = versions(**{host: ("h100", pin, version) for host, version in told.items()})[0]
+            rows = {
+                host: [] if version is None else [odd_rows._row("driver_kernel", "nvidia", None, version, "a file")]
+                for host, version in told.items()
+            }
+            entries = odd_rows.odd({host: {"versions": own} for host, own in rows.items()}, {"driver": pin or None})
+            if not entries:
+                assert set(judged.values()) == {"unknown"}
+                continue
+            odd = {row["host"] for row in entries[0]["odd"]}
+            assert {host for host, cause in judged.items() if cause == "differs"} == odd, (pin, told)
+            if set(judged.values()) == {"ok"}:
+                assert entries[0]["verdict"] == "pass", (pin, told)
+            if entries[0]["verdict"] == "pass":
+                assert set(judged.values()) == {"ok"}, (pin, told)
+
+
+def of_driver(kernel, library, declared="", **more):
+    """Judge a host whose tool answers, by what runs in the kernel and what programs load."""
+    observation = seen.healthy()
+    observation["drivers"][0].update(kernel_version=kernel, library_version=library, **more)
+    about = {"node_type": "h100", "declared": {**DECLARED, "cluster_driver_version": declared}}
+    (found,) = judge.judge_driver_versions({"gpu-01": {**about, "observation": observation}}, now=NOW)
+    return found
+
+
+@pytest.mark.parametrize("declared", ["", "570.124", "570.124.06", "570.124.10"])
+def test_a_library_of_another_release_than_the_loaded_module_differs(declared):
+    """A short form fits both of them. Ascend's tool answers all the same, until the next restart."""
+    found = of_driver("570.124.06", "570.124.10", declared)
+    assert (found["hint"], found["observed"]) == ("device.driver_version.differs", "570.124.06, 570.124.10")
+    assert "the loaded module and the library of one node differ" in found["message"]
+
+
+@pytest.mark.parametrize("library", ["570.124", "570.124.06", None])
+def test_a_library_that_may_be_of_the_loaded_release_does_not_differ(library):
+    assert of_driver("570.124.06", library, "570.124")["verdict"] == "pass"
+
+
+def test_a_library_of_a_vendor_that_tells_no_module_is_compared_with_none():
+    assert of_driver(None, "2.1.0")["observed"] == "570.86.15"
 
 
 def test_the_kernel_tells_the_version_also_behind_a_mismatch():
@@ -1523,6 +1702,7 @@ def everything(language):
     for count in ("eight", "7"):
         found += devices(seen.healthy(), {"cluster_accelerator_count": count}, language=language)
     found += slot_findings(seen.healthy(), baseline_of(without(6)), language)
+    found += slot_findings(exchanged_serials(seen.healthy(), 0, 6), language=language)
     found += slot_findings(unplaced, baseline_of(unplaced), language)
     found += judge.judge_slots({}, {}, {"gpu-01": seen.healthy()}, {}, now=NOW, language=language)
     twin = {"gpu-01": seen.healthy(), "gpu-02": seen.healthy(2)}
@@ -1530,7 +1710,7 @@ def everything(language):
     accepted = {host: baseline_of(seen.healthy(int(host[-1])), host) for host in twin}
     found += judge.judge_slots(accepted, {}, twin, {}, now=NOW, language=language)
     other = {"gpu-02": seen.healthy(), "gpu-03": seen.driver_library_mismatch(seen.healthy()), "ctl-01": {"count": 0}}
-    other["gpu-02"]["drivers"][0]["kernel_version"] = "570.2"
+    other["gpu-02"]["drivers"][0].update(kernel_version="570.2", library_version="570.2")
     other["gpu-03"]["drivers"] = []
     other["gpu-05"] = altered("driver_version", None, 0)
     other["gpu-05"].update(drivers=[], devices=other["gpu-05"]["devices"][:1])
@@ -1538,7 +1718,10 @@ def everything(language):
         host: {"node_type": "h100", "declared": NO_CARDS if host == "ctl-01" else DECLARED, "observation": observation}
         for host, observation in {"gpu-01": seen.healthy(), "gpu-04": seen.healthy(), **other}.items()
     }
-    return found + judge.judge_driver_versions(about, now=NOW, language=language)
+    found += judge.judge_driver_versions(about, now=NOW, language=language)
+    return found + judge.judge_driver_versions(
+        {host: about[host] for host in ("gpu-01", "gpu-02")}, now=NOW, language=language
+    )
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -319,7 +319,8 @@ def test_a_healthy_host(tree):
         ],
         count=1,
         bus_count=1,
-        logical_count=1,
+        # Driver 570 always tells of MIG: this answer lacks it.
+        logical_count=None,
         tools=[Tool("nvidia-smi", "nvidia", "570.86.15", "ok", None, 0, "", "nvidia-smi -q -x")],
         drivers=[Driver("nvidia", "570.86.15", "570.86.15", True)],
         kernel_log={"state": "unknown", "source": None, "reason": "neither journalctl nor dmesg is installed"},
@@ -615,6 +616,38 @@ def test_counts_of_vendors_are_added(monkeypatch, tree):
     two_vendors(monkeypatch, tree, split, good("two", "0000:2a:00.0"))
     seen = observe(tree)
     assert (seen.count, seen.bus_count, seen.logical_count) == (2, 2, 9)
+
+
+CHIPS = [{"kind": "chip", "index": number} for number in (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "logical", "count"),
+    [
+        ("whole", [], 1),
+        ("MIG", [{"kind": "mig", "index": number} for number in range(3)], 3),
+        # Switched on, and nothing made yet: no program finds a device on it.
+        ("MIG", [], 0),
+        # Two chips on one function: one of them split is the other and the parts.
+        ("whole", CHIPS, 2),
+        ("vNPU", [*CHIPS, *({"kind": "vnpu", "index": number, "chip": 3} for number in (148, 149, 150))], 4),
+        ("vNPU", [*CHIPS, *({"kind": "vnpu", "index": 132 + 16 * n, "chip": 2 + n} for n in (0, 1))], 2),
+    ],
+)
+def test_the_logical_devices_of_a_card(mode, logical, count):
+    assert probe.logical_devices(Device(partition_mode=mode, logical=logical)) == count
+
+
+@pytest.mark.parametrize(("splits", "known", "count"), [(False, True, 2), (True, True, None), (False, False, None)])
+def test_what_nobody_can_tell_of_partitions_makes_no_count(monkeypatch, tree, splits, known, count):
+    """A card that may be split and does not say, or parts of one that does not answer."""
+    answers = good("one", "0000:18:00.0"), good("two", "0000:2a:00.0")
+    answers[0].devices[0].partition_mode = "whole"
+    answers[1].logical_known = known
+    two_vendors(monkeypatch, tree, *answers)
+    registry.VENDORS["two"].splits = splits
+    seen = observe(tree)
+    assert (seen.count, seen.logical_count) == (2, count)
 
 
 def test_a_card_that_is_described_twice_is_one_and_hides_no_other(tree):

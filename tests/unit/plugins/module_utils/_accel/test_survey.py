@@ -145,6 +145,15 @@ def test_hosts_that_are_well_are_one_type_without_a_doubt():
     assert len(slots) == 8
 
 
+def test_two_chips_on_one_function_are_no_partitions():
+    duo = ascend(1, model="310P3")
+    for one in duo["devices"]:
+        one["logical"] = [{"kind": "chip", "index": number} for number in range(2)]
+    proposed = propose({"npu-01": duo, "npu-02": ascend(2, model="310P3")})
+    assert told(proposed) == []
+    assert proposed["node_types"]["ascend_310p3_x8"]["partitions"] == [0, 0]
+
+
 def test_what_nobody_can_see_is_said_to_be_unknown():
     proposed = propose({"gpu-01": healthy(1), "gpu-02": healthy(2)})
     unknown = proposed["node_types"][H100]["unknown"]
@@ -215,9 +224,28 @@ def test_cards_that_one_cause_silenced_are_one_doubt():
     broken["tools"][0].update(state="failed", reason="driver_library_mismatch")
     proposed = propose({"gpu-01": broken, "gpu-02": healthy(2), "gpu-03": healthy(3)})
     assert value(proposed, H100, "accelerator_count") == 8
+    # The cause, and what hangs on it, not a doubt for each.
     slots = [f"SXM{number}" for number in range(1, 9)]
-    assert doubt(proposed, "card.silent")["slots"] == slots
-    assert doubt(proposed, "card.silent")["seen"] == "driver_library_mismatch"
+    assert told(proposed) == [("tool.failed", ["gpu-01"], slots)]
+    assert doubt(proposed, "tool.failed")["message"] == (
+        "gpu-01 slot SXM1, SXM2, SXM3, SXM4, SXM5, SXM6, SXM7, SXM8: the vendor's tool did not answer well ("
+        "nvidia-smi: driver_library_mismatch; for that reason nothing is known of: answers of the cards, model); "
+        "siblings: nvidia-smi 570.86.15 on gpu-02, gpu-03"
+    )
+
+
+def test_what_a_broken_tool_does_not_explain_is_doubted_beside_it():
+    broken = observations.driver_library_mismatch(healthy(1))
+    broken["devices"] = []
+    for one in broken["unanswered"]:
+        one.update(pci_id="10de:2330", reason="driver_library_mismatch")
+    broken["unanswered"][0].update(reason="bound to vfio-pci")
+    broken["unanswered"][1].update(state="lost")
+    proposed = propose({"gpu-01": broken, "gpu-02": healthy(2), "gpu-03": healthy(3)})
+    assert [(kind, slots) for kind, _hosts, slots in told(proposed)] == [
+        ("tool.failed", ["SXM1", "SXM3", "SXM5", "SXM6", "SXM7", "SXM8"]), ("card.lost", ["SXM2"]),
+        ("card.silent", ["SXM4"]),
+    ]  # fmt: skip
 
 
 def test_a_host_whose_card_left_the_bus_has_the_type_of_its_siblings():
@@ -334,8 +362,11 @@ def test_a_host_without_a_tool_is_grouped_by_its_bus():
     proposed = propose({"gpu-1": no_tool(healthy(1)), "gpu-2": healthy(2)})
     assert proposed["node_types"][H100]["hosts"] == ["gpu-1", "gpu-2"]
     assert value(proposed, H100, "accelerator_models") == ["NVIDIA H100 80GB HBM3"]
+    assert [kind for kind, _hosts, _slots in told(proposed)] == ["tool.absent"]
     assert doubt(proposed, "tool.absent")["siblings"] == "nvidia-smi 570.86.15 on gpu-2"
-    assert doubt(proposed, "model.unknown")["hosts"] == ["gpu-1"]
+    assert doubt(proposed, "tool.absent")["seen"] == (
+        "nvidia-smi; for that reason nothing is known of: model, slot names"
+    )
 
 
 def test_without_any_tool_the_model_is_unknown():
@@ -351,7 +382,62 @@ def test_a_tool_that_fails_is_doubted_with_its_reason():
     broken = observations.driver_library_mismatch(healthy(1))
     broken["unanswered"] = []
     proposed = propose({"gpu-1": broken, "gpu-2": healthy(2)})
-    assert doubt(proposed, "tool.failed")["seen"] == "nvidia-smi: driver_library_mismatch"
+    assert doubt(proposed, "tool.failed")["seen"].startswith("nvidia-smi: driver_library_mismatch; for that reason")
+
+
+def test_a_model_that_only_silent_cards_had_is_not_told_by_a_tool_without_a_name():
+    broken = healthy(1)
+    for number in range(8):
+        broken = lost(broken, number, state="not_reported", reason="hung")
+    for one in broken["unanswered"]:
+        one.update(pci_id="10de:2330", reason="hung", model="NVIDIA H100 80GB HBM3")
+    broken["tools"][0].update(state="hung")
+    values = propose({"gpu-01": broken})["node_types"][H100]["values"]
+    assert values["cluster_accelerator_models"]["source"] == "last told of cards that do not answer, on 1 of 1 hosts"
+    for one in broken["unanswered"]:
+        one["pci_id"] = None
+    (node_type,) = propose({"gpu-01": broken})["node_types"].values()
+    assert node_type["values"]["cluster_accelerator_vendor"]["source"] == "unknown"
+
+
+# ------------------------------------------------------------------------------------------------ what a site is for
+
+
+TRAINS = "hosts with cards: 2; mixed or inference where it serves models"
+
+
+def scenario(hosts, groups=None):
+    return propose(hosts, groups=groups)["site"]["values"]["cluster_scenario"]
+
+
+def test_the_scenario_is_that_of_the_hosts_that_are_there():
+    """As the inventories that the collection brings along have it."""
+    two = {"gpu-01": healthy(1), "gpu-02": healthy(2)}
+    assert scenario({"gpu-01": healthy(1)})["value"] == "single_node"
+    assert scenario(two) == {"value": "multi_node", "source": TRAINS}
+    assert scenario({**two, "npu-01": ascend(1)}) == {
+        "value": "mixed", "source": "hosts with cards: 3, of 2 kinds; multi_node where all of them train",
+    }  # fmt: skip
+    # Fewer cards of the same kind are another node type, and no other use.
+    assert scenario({"npu-1": ascend(1), "npu-2": ascend(2), "npu-3": ascend(3, 2), "npu-4": ascend(4, 2)})[
+        "value"
+    ] == ("multi_node")
+    assert scenario({**two, "gw-01": host([])}, {"gateway_nodes": ["gw-01"]}) == {
+        "value": "inference", "source": "hosts with cards: 2, and gateway_nodes; mixed where it trains too",
+    }  # fmt: skip
+    assert scenario({**two, "npu-01": ascend(1), "gw-01": host([])}, {"gateway_nodes": ["gw-01"]})["value"] == "mixed"
+
+
+def test_a_host_without_cards_in_no_group_is_doubted():
+    hosts = {"gpu-01": healthy(1), "gpu-02": healthy(2), "ctl-01": host([], tools=[]), "sto-01": None}
+    proposed = propose(hosts)
+    assert told(proposed) == [("host.silent", ["sto-01"], []), ("host.no_group", ["ctl-01"], [])]
+    assert "scheduler_controllers, registry_hosts, storage_servers" in doubt(proposed, "host.no_group")["message"]
+    groups = {"scheduler_controllers": ["ctl-01"], "storage_servers": ["sto-01"]}
+    assert told(propose(hosts, groups=groups)) == [("host.silent", ["sto-01"], [])]
+    # One that should have cards is doubted for having none.
+    groups = {"accelerator_nodes": ["ctl-01"]}
+    assert told(propose(hosts, groups=groups)) == [("host.silent", ["sto-01"], []), ("host.no_cards", ["ctl-01"], [])]
 
 
 # ---------------------------------------------------------------------------------------------------- cards that differ
@@ -580,7 +666,7 @@ def test_a_dead_host_a_broken_one_and_one_that_was_not_asked_are_named():
 
 def test_a_host_without_cards_is_no_doubt_unless_the_inventory_expects_some():
     empty = host([], bus_count=0, count=None, tools=[])
-    assert told(propose({"ctl-1": empty})) == []
+    assert told(propose({"ctl-1": empty}, groups={"login_nodes": ["ctl-1"]})) == []
     proposed = propose({"ctl-1": empty}, groups={"accelerator_nodes": ["ctl-1"], "login_nodes": ["ctl-1"]})
     assert told(proposed) == [("host.no_cards", ["ctl-1"], [])]
     assert proposed["hosts"]["ctl-1"]["groups"] == ["login_nodes"]

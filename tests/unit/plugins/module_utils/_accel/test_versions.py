@@ -739,6 +739,60 @@ def test_hosts_that_fit_a_short_pin_are_held_against_each_other(hosts, outcome):
     assert judged({"runtime": "570.86"}, **hosts) == outcome
 
 
+STACK = ("driver_kernel", "driver_library", "fabric_manager", "cdi")
+
+
+def stack(*releases):
+    """Return the answer of a host by the versions of its driver, library, fabric manager and device file."""
+    return told(**dict(zip(STACK, releases)))
+
+
+def odd_of(hosts, pins=None):
+    """Return {component: [(host, version, what it should be)]} of what is odd, and the verdicts that are no pass."""
+    entries = versions.odd(hosts, pins)
+    odd = {one["component"]: [(row["host"], row["version"], row["expected"]) for row in one["odd"]] for one in entries}
+    return {name: rows for name, rows in odd.items() if rows}, {
+        one["component"]: one["verdict"] for one in entries if one["verdict"] != "pass"
+    }
+
+
+@pytest.mark.parametrize("pins", [{"driver": "570.124"}, {}])
+def test_a_library_that_is_not_of_the_release_of_the_loaded_module_is_odd(pins):
+    """A short pin fits both, and so does what all hosts do alike."""
+    hosts = {name: stack("570.124.06", "570.124.10") for name in ("a", "b")}
+    assert odd_of(hosts, pins) == (
+        {"driver_library": [("a", "570.124.10", "570.124.06"), ("b", "570.124.10", "570.124.06")]},
+        {"driver_library": "fail"},
+    )
+    hosts = {"a": stack("570.124.06", "570.124.06", "570.124.06", "570.124.10")}
+    assert odd_of(hosts, pins) == ({"cdi": [("a", "570.124.10", "570.124.06")]}, {"cdi": "fail"})
+
+
+@pytest.mark.parametrize(
+    "releases",
+    [
+        ("570.124.06", "570.124"),  # the short form that NVML prints
+        ("570.124", "570.124.06", None, None),
+        ("1.21.0-ca59b5a", "1.21.0-555"),  # Gaudi: the commit of the module, the build of the package
+        (None, "570.124.06"),
+    ],
+)
+def test_what_may_be_of_the_release_of_the_loaded_module_is_not_odd(releases):
+    assert odd_of({"a": stack(*releases)})[0] == {}
+
+
+def test_one_fact_is_told_once():
+    """A module that is not the declared one is odd, not the library that is; nor is one odd twice."""
+    assert odd_of({"a": stack("570.1", "570.2")}, {"driver": "570.2"})[0] == {
+        "driver_kernel": [("a", "570.1", "570.2")]
+    }
+    assert odd_of({"a": stack("570.1", "570.2")}, {"driver": "570.1"})[0] == {
+        "driver_library": [("a", "570.2", "570.1")]
+    }
+    # What is declared of the library itself is what it should be.
+    assert odd_of({"a": stack("570.1", "570.2")}, {"driver_library": "570.2"}) == ({}, {})
+
+
 def test_cards_are_held_against_cards_of_their_model():
     rows = [{**CARD, "slot": {"label": f"SXM{number}"}} for number in range(1, 9)]
     odd = [{**row, "firmware_version": "96.00.5E.00.01"} if row["slot"]["label"] == "SXM3" else row for row in rows]

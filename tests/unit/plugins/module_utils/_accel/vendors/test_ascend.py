@@ -470,6 +470,19 @@ def test_one_hung_npu_is_named_and_the_others_answer():
     assert "board -i 5: no answer within 10 s" in answer.tools[0].excerpt
 
 
+def test_vnpus_of_a_hung_npu_make_no_count_of_what_is_left():
+    """Its nodes say that it is split; of how many logical devices there are nothing tells then."""
+    node = "/dev/vdavinci180"  # the first of chip 5
+    answer, _unused = ask(answers(**{"info_-t_board_-i_5": HANG}), files={node: ""})
+    assert (answer.count, answer.logical_known) == (7, False)
+    assert [error for error in answer.errors if "vdavinci" in error] == [
+        "/dev/vdavinci180: vNPUs of a chip that does not answer, so that nobody can count them"
+    ]
+    # Where every card answers, it is no chip of this host's: a container was given the node alone.
+    well, _unused = ask(answers(), files={"/dev/vdavinci999": ""})
+    assert (well.count, well.logical_known) == (8, True)
+
+
 NODES = {f"/dev/davinci{number}": "" for number in range(8)}
 
 

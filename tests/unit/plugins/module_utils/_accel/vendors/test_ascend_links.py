@@ -136,8 +136,8 @@ def test_a_chip_with_vnpus_is_split_and_the_others_are_whole():
     assert ascend_links.add_vnpus(runner, cards, 7) == []
     assert [card.partition_mode for card in cards] == ["whole", "vNPU", None]
     assert cards[1].logical == [
-        {"kind": "vnpu", "index": 116, "uuid": None, "profile": "vir10_3c_32g"},
-        {"kind": "vnpu", "index": 117, "uuid": None, "profile": "vir05_1c_16g"},
+        {"kind": "vnpu", "index": 116, "chip": 1, "uuid": None, "profile": "vir10_3c_32g"},
+        {"kind": "vnpu", "index": 117, "chip": 1, "uuid": None, "profile": "vir05_1c_16g"},
     ]
     assert cards[0].logical == cards[2].logical == []
 
@@ -156,6 +156,14 @@ def test_vnpus_of_the_second_of_two_chips_on_one_function():
     card.logical = [{"kind": "chip", "index": number, "id": number, "uuid": None} for number in range(2)]
     assert ascend_links.add_vnpus(RecordedRunner({}, {"/dev/davinci0": ""}), [card], 7) == []
     assert card.partition_mode is None
+
+
+def test_vnpus_of_a_chip_that_does_not_answer_are_not_forgotten():
+    cards = chips((4, 0))
+    runner = RecordedRunner({}, dict.fromkeys(NODES, ""))
+    assert ascend_links.add_vnpus(runner, cards, 7) == []
+    assert ascend_links.ownerless_vnpus(runner, cards) == [116, 117]
+    assert ascend_links.ownerless_vnpus(runner, chips((4, 0), (5, 1))) == []
 
 
 def test_a_chip_is_split_although_the_tool_does_not_say_how():
