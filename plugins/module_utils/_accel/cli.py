@@ -22,18 +22,17 @@ from contextlib import contextmanager
 from typing import NamedTuple, NoReturn, TextIO
 
 # What only some commands need is imported there: Slurm and the exporter start this every minute on every node.
-from .model import CRITICAL, FAIL, UNKNOWN, WARNING, as_dict, to_float
+from .model import as_dict, to_float
 from .reader import MOST_BYTES, Blocked, read_whole
 from .runner import RUNNING, BoundedRunner, Runner
+from .shown import EXIT_CRITICAL, EXIT_OK, EXIT_UNKNOWN, exit_status, health_line, show_devices, show_findings
 
 NODE_FILE = "/etc/accel/node.json"
 LANGUAGES = ("en", "zh")
 _SLOTS = "cluster_accelerator_slots"
 _VENDORS = "cluster_vendors"
-EXIT_OK, EXIT_WARNING, EXIT_CRITICAL, EXIT_UNKNOWN = 0, 1, 2, 3
 # What a shell tells of a program that the terminal interrupted.
 EXIT_INTERRUPTED = 130
-WORDS = {EXIT_OK: "OK", EXIT_WARNING: "WARNING", EXIT_CRITICAL: "CRITICAL", EXIT_UNKNOWN: "UNKNOWN"}
 COMMANDS = {
     "devices": "one line a card",
     "slots": "the record of which card sits in which slot",
@@ -54,7 +53,6 @@ GRACE = 5.0
 NODE_FILE_SECONDS = 10.0
 # When the question for all cards hangs, each is asked alone: the first must not use up the time of the second.
 SHARE = 0.4
-LINE = 240
 
 
 class NodeFileError(Exception):
@@ -140,22 +138,6 @@ def load_node(path: str) -> dict:
     return node
 
 
-def exit_status(findings: list[dict]) -> int:
-    """Return the exit status: critical fail > critical unknown > any other fail > ok.
-
-    No finding at all is unknown. What is not known and of severity warning is shown and counted, and no more: the link
-    of a card that is idle is such a thing, and a node is not taken out of service for it.
-    """
-    if not findings:
-        return EXIT_UNKNOWN
-    serious = [f["verdict"] for f in findings if f["severity"] == CRITICAL]
-    if FAIL in serious:
-        return EXIT_CRITICAL
-    if UNKNOWN in serious:
-        return EXIT_UNKNOWN
-    return EXIT_WARNING if any(f["verdict"] == FAIL for f in findings) else EXIT_OK
-
-
 def observe(node: dict, timeout_seconds: float, runner: Runner) -> dict:
     """Ask the cards of this host; see ``accelerator_info`` for the shape."""
     from . import probe, recall, record, slots
@@ -205,62 +187,6 @@ def check(node: dict, observation: dict, keep: bool) -> tuple[list[dict], str]:
     # The most common version of a node type shows on the controller only; a declared one is known here too.
     findings += judge.judge_declared_driver_version(host, observation, declared, now, language)
     return findings, trouble
-
-
-def show_devices(observation: dict) -> str:
-    """Return one line a card, in slot order; of one that does not answer, what is known of it."""
-    from .slot_names import natural, place_of
-
-    cards = [(device, device["health"]["state"]) for device in observation["devices"]]
-    cards += [(card, card["state"]) for card in observation["unanswered"]]
-    rows: list[tuple[str, ...]] = [("SLOT", "ADDRESS", "VENDOR", "MODEL", "SERIAL", "STATE")]
-    for card, state in sorted(cards, key=lambda one: natural(place_of(one[0]))):
-        model = card["model"] or card["pci_id"]
-        told = (place_of(card), card["pci_address"], card["vendor"], model, card["serial"], state)
-        rows.append(tuple(word or "-" for word in told))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
-
-
-def show_findings(findings: list[dict], language: str) -> str:
-    """Return what is not a pass, the critical first, each hint once behind all that it is about, and the counts.
-
-    What is a warning is called so, whatever its verdict, as in the report of a run.
-    """
-    from . import hints
-
-    lines = []
-    counts: dict[str, int] = {}
-    causes: dict[tuple[bool, str, bool], list[str]] = {}
-    for finding in findings:
-        verdict = finding["verdict"]
-        warning = verdict in (FAIL, UNKNOWN) and finding["severity"] == WARNING
-        kind = "warning" if warning else verdict
-        counts[kind] = counts.get(kind, 0) + 1
-        if verdict in (FAIL, UNKNOWN):
-            told = f"{kind:8}{finding['check']}  {finding['subject']}: {finding['message']}"
-            causes.setdefault((warning, finding["hint"], bool(finding["blocked_by"])), []).append(told)
-    for (_warning, cause, blocked), told_all in sorted(causes.items(), key=lambda one: one[0][0]):
-        lines += told_all if blocked else [*told_all, f"        {hints.CAUSES[cause].hint[language]}"]
-    lines.append(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())) or "nothing was checked")
-    return "\n".join(lines)
-
-
-def health_line(status: int, findings: list[dict], trouble: str = "") -> str:
-    """Return the judgement in one line: the word for the exit status, the finding that decides it, how many more."""
-    wanted = {EXIT_CRITICAL: (FAIL,), EXIT_UNKNOWN: (UNKNOWN,), EXIT_WARNING: (FAIL,)}.get(status, ())
-    bad = [f for f in findings if f["verdict"] in wanted and (status == EXIT_WARNING or f["severity"] == CRITICAL)]
-    # What waits for another check says less than that one.
-    bad.sort(key=lambda finding: bool(finding["blocked_by"]))
-    counts = f"{sum(f['verdict'] == 'pass' for f in findings)} of {len(findings)} findings pass"
-    if bad:
-        more = f" (+{len(bad) - 1} more)" if len(bad) > 1 else ""
-        text = f"{bad[0]['check']} {bad[0]['subject']}: {bad[0]['message']}"
-    else:
-        more, text = "", trouble or counts
-    # One line whatever a tool said, and its end is not what gets lost.
-    line = " ".join(f"{WORDS[status]} {text}".split())
-    return (line if len(line) + len(more) <= LINE else line[: LINE - len(more) - 3] + "...") + more
 
 
 class _Parser(argparse.ArgumentParser):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import observations as seen
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge, reader
+from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge, reader, shown
 from ansible_collections.accel.cluster.plugins.modules import accelctl
 from doubles import HANG, RecordedRunner
 from test_probe import LINKS, document
@@ -78,7 +78,7 @@ def finding(verdict: str, severity: str = "critical") -> dict:
     ],
 )
 def test_exit_status(findings: list[dict], status: int) -> None:
-    assert cli.exit_status(findings) == status
+    assert shown.exit_status(findings) == status
 
 
 def test_cards_without_a_tool_are_listed_and_are_no_pass(tmp_path, capsys) -> None:
@@ -208,7 +208,7 @@ def test_each_hint_is_told_once_behind_all_that_it_is_about() -> None:
         told_of("device.link_speed.no_reading", "SXM2", **idle),
         told_of("device.link_speed.ok", "SXM3", observed=32.0),
     ]
-    lines = cli.show_findings(judged, "en").splitlines()
+    lines = shown.show_findings(judged, "en").splitlines()
     # What is critical comes first.
     assert [line.split()[:3] for line in lines[:1]] == [["fail", "device.health", "SXM2:"]]
     assert [line.split()[:3] for line in lines[2:4]] == [
@@ -236,7 +236,7 @@ def test_a_card_that_does_not_answer_is_shown_in_its_slot_with_its_serial() -> N
         "devices": [card("SXM10", **well), card("SXM2", **well)],
         "unanswered": [card("SXM1", **lost), card(None, **nameless)],
     }
-    rows = [line.split() for line in cli.show_devices(seen).splitlines()]
+    rows = [line.split() for line in shown.show_devices(seen).splitlines()]
     assert [(row[0], row[3], row[4], row[5]) for row in rows] == [
         ("SLOT", "MODEL", "SERIAL", "STATE"),
         ("SXM1", "H100", "S1", "lost"),
@@ -414,13 +414,13 @@ FEWER = "device.count gpu-01: 7 of 8 cards answer"
     ],
 )  # fmt: skip
 def test_health_is_one_line(findings, line):
-    assert cli.health_line(cli.exit_status(findings), findings) == line
+    assert shown.health_line(shown.exit_status(findings), findings) == line
 
 
 def test_health_is_one_short_line_whatever_a_tool_said():
     findings = [full("fail", message="x\r\n\t" * 900), full("fail")]
-    line = cli.health_line(2, findings)
-    assert len(line) <= cli.LINE and "\n" not in line and line.endswith("... (+1 more)")
+    line = shown.health_line(2, findings)
+    assert len(line) <= shown.LINE and "\n" not in line and line.endswith("... (+1 more)")
 
 
 def test_health_judges_as_check_does(tmp_path, capsys):

@@ -10,7 +10,7 @@ import copy
 import observations as seen
 import pytest
 import test_conclude
-from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, conclude, judge
+from ansible_collections.accel.cluster.plugins.module_utils._accel import conclude, judge, shown
 from test_judge import devices, one
 
 SLOTS = sorted(seen.SLOTS)
@@ -150,7 +150,7 @@ def test_a_list_of_cards_that_is_none_is_refused(cards):
 
 
 def test_the_node_shows_one_line_for_it():
-    lines = cli.show_findings(devices(without("readings.throttles")), "en").splitlines()
+    lines = shown.show_findings(devices(without("readings.throttles")), "en").splitlines()
     assert sum(line.startswith("warning") for line in lines) == 1
     assert "1 warning" in lines[-1]
 
