@@ -397,7 +397,7 @@ def _ask(options: argparse.Namespace, node: dict, timeout: float, runner: Runner
     if options.json:
         text = json.dumps({"host": node["host"], "status": status, "findings": findings}, indent=2, sort_keys=True)
     elif options.command == "health":
-        text = health_line(status, findings, trouble)
+        text = health_line(status, findings, trouble, node["language"])
     else:
         text = show_findings(findings, node["language"])
     return Answer(status, text, verdict=True)

@@ -9,27 +9,14 @@ from __future__ import annotations
 import re
 
 from . import hints
-from .model import CRITICAL, FAIL, NOT_APPLICABLE, PASS, UNKNOWN, WARNING
 
 _WORDS = {
     "en": {
-        PASS: "pass",
-        FAIL: "fail",
-        UNKNOWN: "unknown",
-        NOT_APPLICABLE: "not applicable",
-        CRITICAL: "critical",
-        WARNING: "warning",
         "none": "there is no check {0!r}",
         "near": "; did you mean {0}?",
         "known": "known checks: {0}",
     },
     "zh": {
-        PASS: "通过",
-        FAIL: "不通过",
-        UNKNOWN: "无法判定",
-        NOT_APPLICABLE: "不适用",
-        CRITICAL: "严重",
-        WARNING: "警告",
         "none": "没有检查项 {0!r}",
         "near": "；是否指 {0}？",
         "known": "已有的检查项：{0}",
@@ -39,7 +26,6 @@ _WORDS = {
 
 def explain(check: str, language: str = "en") -> str | None:
     """Return a check with its causes and hints, or one cause of it; None for what is neither."""
-    words = _WORDS.get(language, _WORDS["en"])
     language = language if language in _WORDS else "en"
     if check not in hints.CHECKS and check not in hints.CAUSES:
         return None
@@ -48,12 +34,9 @@ def explain(check: str, language: str = "en") -> str | None:
     for cause, spec in hints.CAUSES.items():
         if check not in (cause, hints.check_of(cause)):
             continue
-        verdict = words[spec.verdict]
-        if spec.verdict in (FAIL, UNKNOWN):
-            verdict = f"{verdict}, {words[spec.severity]}"
         # What stands in braces is filled in by the check; its number format says nothing to a reader.
         message = re.sub(r"\{([^{}:]+):[^{}]*\}", r"{\1}", spec.message[language])
-        lines += ["", f"{cause} ({verdict})", f"    {message}"]
+        lines += ["", f"{cause} ({hints.outcome(cause, language)})", f"    {message}"]
         if spec.hint[language]:
             lines.append(f"    -> {spec.hint[language]}")
     return "\n".join(lines)

@@ -18,6 +18,36 @@ from .model import CRITICAL, FAIL, NOT_APPLICABLE, PASS, UNKNOWN, WARNING
 
 LANGUAGES = ("en", "zh")
 
+# What the program on the node and the pages call verdicts and severities, and how they put them together.
+WORDS = {
+    "en": {
+        PASS: "pass",
+        FAIL: "fail",
+        UNKNOWN: "unknown",
+        NOT_APPLICABLE: "not applicable",
+        CRITICAL: "critical",
+        WARNING: "warning",
+        "label": "{0} ({1})",
+        "count": "{0} {1}",
+        "comma": ", ",
+        "more": " (+{0} more)",
+        "nothing": "nothing was checked",
+    },
+    "zh": {
+        PASS: "通过",
+        FAIL: "不通过",
+        UNKNOWN: "无法判定",
+        NOT_APPLICABLE: "不适用",
+        CRITICAL: "严重",
+        WARNING: "警告",
+        "label": "{0}（{1}）",
+        "count": "{1} {0}",
+        "comma": "，",
+        "more": "（另有 {0} 项）",
+        "nothing": "没有检查任何项目",
+    },
+}
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -1119,6 +1149,14 @@ def hint_text(cause: str, language: str = "en") -> str:
     return known.hint[_language(language)] if known else ""
 
 
+def outcome(cause: str, language: str = "en") -> str:
+    """Return verdict and severity of ``<check>.<cause>`` in words; where nothing is wrong, the verdict alone."""
+    spec, words = CAUSES[cause], WORDS[_language(language)]
+    if spec.verdict not in (FAIL, UNKNOWN):
+        return words[spec.verdict]
+    return words["comma"].join((words[spec.verdict], words[spec.severity]))
+
+
 def check_of(cause: str) -> str:
     """Return the check id of ``<check>.<cause>``."""
     return cause.rpartition(".")[0]
@@ -1130,9 +1168,6 @@ _PAGE: dict[str, dict] = {
         "intro": "Rendered from plugins/module_utils/_accel/hints.py by tests/render_faults.py; change it there.\n\n"
         "Each finding names its cause in `hint`. Words in braces are filled in by the check. `unknown` means that it\n"
         "could not be measured; it never counts as a pass. A warning is counted and shown, but does not fail a run.",
-        "verdict": "{verdict}, {severity}",
-        "verdicts": {PASS: "pass", FAIL: "fail", UNKNOWN: "unknown", NOT_APPLICABLE: "not applicable"},
-        "severities": {CRITICAL: "critical", WARNING: "warning"},
         "fine": "When all is well: ",
         "line": "{verdict}: {message}",
     },
@@ -1141,9 +1176,6 @@ _PAGE: dict[str, dict] = {
         "intro": "由 tests/render_faults.py 根据 plugins/module_utils/_accel/hints.py 生成，请在源文件中修改。\n\n"
         "每条检查结果的 `hint` 字段指明其原因，花括号内的内容由检查填入。`无法判定` 表示未能测得，绝不视为通过；\n"
         "`警告` 会计数并显示，但不会使本次运行失败。",
-        "verdict": "{verdict}，{severity}",
-        "verdicts": {PASS: "通过", FAIL: "不通过", UNKNOWN: "无法判定", NOT_APPLICABLE: "不适用"},
-        "severities": {CRITICAL: "严重", WARNING: "警告"},
         "fine": "正常时：",
         "line": "{verdict}：{message}",
     },
@@ -1163,9 +1195,7 @@ def faults_page(language: str = "en") -> str:
             if spec.verdict == PASS:
                 lines += [f"{words['fine']}{message}", ""]
                 continue
-            verdict = words["verdicts"][spec.verdict]
-            if spec.verdict != NOT_APPLICABLE:
-                verdict = words["verdict"].format(verdict=verdict, severity=words["severities"][spec.severity])
+            verdict = outcome(cause, language)
             lines += [f"### {cause}", "", words["line"].format(verdict=verdict, message=message), ""]
             if spec.hint[language]:
                 lines += [_escaped(spec.hint[language]), ""]

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from .model import CRITICAL, FAIL, UNKNOWN, WARNING
+from .model import CRITICAL, FAIL, UNKNOWN, VERDICTS, WARNING
 
 EXIT_OK, EXIT_WARNING, EXIT_CRITICAL, EXIT_UNKNOWN = 0, 1, 2, 3
-WORDS = {EXIT_OK: "OK", EXIT_WARNING: "WARNING", EXIT_CRITICAL: "CRITICAL", EXIT_UNKNOWN: "UNKNOWN"}
+STATUS_WORDS = {EXIT_OK: "OK", EXIT_WARNING: "WARNING", EXIT_CRITICAL: "CRITICAL", EXIT_UNKNOWN: "UNKNOWN"}
 # The most letters of the line of health.
 LINE = 240
+_WORST_FIRST = ((FAIL, CRITICAL), (UNKNOWN, CRITICAL), (FAIL, WARNING), (UNKNOWN, WARNING))
 
 
 def exit_status(findings: list[dict]) -> int:
@@ -46,41 +47,62 @@ def show_devices(observation: dict) -> str:
 
 
 def show_findings(findings: list[dict], language: str) -> str:
-    """Return what is not a pass, the critical first, each hint once behind all that it is about, and the counts.
+    """Return what is not a pass, the worst first, each hint once behind all that it is about, and the counts.
 
-    What is a warning is called so, whatever its verdict, as in the report of a run.
+    A line begins with verdict and severity: a warning that failed wants a repair, one that is unknown only a look.
     """
     from . import hints
 
-    lines = []
-    counts: dict[str, int] = {}
-    causes: dict[tuple[bool, str, bool], list[str]] = {}
+    words = hints.WORDS[language]
+    labels = {one: words["label"].format(*(words[word] for word in one)) for one in _WORST_FIRST}
+    column = max(map(_columns, labels.values())) + 2
+    causes: dict[tuple[int, bool, str], list[str]] = {}
     for finding in findings:
-        verdict = finding["verdict"]
-        warning = verdict in (FAIL, UNKNOWN) and finding["severity"] == WARNING
-        kind = "warning" if warning else verdict
-        counts[kind] = counts.get(kind, 0) + 1
-        if verdict in (FAIL, UNKNOWN):
-            told = f"{kind:8}{finding['check']}  {finding['subject']}: {finding['message']}"
-            causes.setdefault((warning, finding["hint"], bool(finding["blocked_by"])), []).append(told)
-    for (_warning, cause, blocked), told_all in sorted(causes.items(), key=lambda one: one[0][0]):
-        lines += told_all if blocked else [*told_all, f"        {hints.CAUSES[cause].hint[language]}"]
-    lines.append(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())) or "nothing was checked")
-    return "\n".join(lines)
+        kind = (finding["verdict"], finding["severity"])
+        if kind in labels:
+            label = labels[kind] + " " * (column - _columns(labels[kind]))
+            told = f"{label}{finding['check']}  {finding['subject']}: {finding['message']}"
+            # What waits for another check explains less than that one, and has no hint of its own.
+            place = (_WORST_FIRST.index(kind), bool(finding["blocked_by"]), finding["hint"])
+            causes.setdefault(place, []).append(told)
+    lines = []
+    for (_rank, blocked, cause), told_all in sorted(causes.items(), key=lambda one: one[0][:2]):
+        lines += told_all if blocked else [*told_all, f"        {hints.hint_text(cause, language)}"]
+    return "\n".join([*lines, count_findings(findings, language)])
 
 
-def health_line(status: int, findings: list[dict], trouble: str = "") -> str:
-    """Return the judgement in one line: the word for the exit status, the finding that decides it, how many more."""
+def count_findings(findings: list[dict], language: str) -> str:
+    """Return how many findings there are of each verdict: what is not applicable is no check that did not pass."""
+    from . import hints
+
+    words = hints.WORDS[language]
+    if not findings:
+        return words["nothing"]
+    verdicts = [finding["verdict"] for finding in findings]
+    return words["comma"].join(words["count"].format(verdicts.count(one), words[one]) for one in VERDICTS)
+
+
+def _columns(text: str) -> int:
+    """Return how wide text is in a terminal, where Chinese letters and signs take two columns."""
+    return sum(2 if letter > "\u2e7f" else 1 for letter in text)
+
+
+def health_line(status: int, findings: list[dict], trouble: str = "", language: str = "en") -> str:
+    """Return the judgement in one line: the word for the exit status, the finding that decides it, how many more.
+
+    The first word is English in every language: programs look for it.
+    """
     wanted = {EXIT_CRITICAL: (FAIL,), EXIT_UNKNOWN: (UNKNOWN,), EXIT_WARNING: (FAIL,)}.get(status, ())
     bad = [f for f in findings if f["verdict"] in wanted and (status == EXIT_WARNING or f["severity"] == CRITICAL)]
     # What waits for another check says less than that one.
     bad.sort(key=lambda finding: bool(finding["blocked_by"]))
-    counts = f"{sum(f['verdict'] == 'pass' for f in findings)} of {len(findings)} findings pass"
     if bad:
-        more = f" (+{len(bad) - 1} more)" if len(bad) > 1 else ""
+        from . import hints  # not needed to say that everything broke
+
+        more = hints.WORDS[language]["more"].format(len(bad) - 1) if len(bad) > 1 else ""
         text = f"{bad[0]['check']} {bad[0]['subject']}: {bad[0]['message']}"
     else:
-        more, text = "", trouble or counts
+        more, text = "", trouble or count_findings(findings, language)
     # One line whatever a tool said, and its end is not what gets lost.
-    line = " ".join(f"{WORDS[status]} {text}".split())
+    line = " ".join(f"{STATUS_WORDS[status]} {text}".split())
     return (line if len(line) + len(more) <= LINE else line[: LINE - len(more) - 3] + "...") + more

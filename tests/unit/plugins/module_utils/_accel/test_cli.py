@@ -210,13 +210,45 @@ def test_each_hint_is_told_once_behind_all_that_it_is_about() -> None:
     ]
     lines = shown.show_findings(judged, "en").splitlines()
     # What is critical comes first.
-    assert [line.split()[:3] for line in lines[:1]] == [["fail", "device.health", "SXM2:"]]
-    assert [line.split()[:3] for line in lines[2:4]] == [
-        ["warning", "device.link_speed", "SXM1:"],
-        ["warning", "device.link_speed", "SXM2:"],
-    ]
+    assert lines[0].startswith("fail (critical)     device.health  SXM2: ")
+    assert lines[2].startswith("unknown (warning)   device.link_speed  SXM1: ")
+    assert lines[3].startswith("unknown (warning)   device.link_speed  SXM2: ")
     assert lines[4].startswith("        No fault: an idle card")
-    assert lines[5:] == ["1 fail, 1 pass, 2 warning"]
+    assert lines[5:] == ["1 pass, 1 fail, 2 unknown, 0 not applicable"]
+
+
+def test_verdict_and_severity_are_told_apart_the_worst_first() -> None:
+    """A warning may be a fault or something that nobody knows: one needs a repair, the other a look."""
+    judged = [
+        told_of("device.link_speed.no_reading", "SXM1", observed=2.5, expected=32.0),
+        told_of("device.temperature.hot", "SXM2", observed=86.0, expected=87.0, margin=3.0),
+        told_of("device.memory.blocked", "SXM3", blocked_by="device.query"),
+        told_of("device.health.unknown", "SXM3", observed="?"),
+        told_of("device.ecc.blocked", "SXM4", blocked_by="device.memory_repair"),
+        told_of("device.memory.undeclared", "SXM4"),
+        told_of("device.health.critical", "SXM4", observed="the card requires a reset"),
+    ]
+    lines = [line for line in shown.show_findings(judged, "en").splitlines() if not line.startswith(" ")]
+    assert [(line[:20].rstrip(), *line[20:].split()[:2]) for line in lines[:-1]] == [
+        ("fail (critical)", "device.health", "SXM4:"),
+        ("unknown (critical)", "device.health", "SXM3:"),
+        # What waits for another check explains nothing.
+        ("unknown (critical)", "device.memory", "SXM3:"),
+        ("unknown (critical)", "device.ecc", "SXM4:"),
+        ("fail (warning)", "device.temperature", "SXM2:"),
+        ("unknown (warning)", "device.link_speed", "SXM1:"),
+    ]
+    assert lines[-1] == "0 pass, 2 fail, 4 unknown, 1 not applicable"
+    chinese = [line for line in shown.show_findings(judged, "zh").splitlines() if not line.startswith(" ")]
+    # A Chinese letter is as wide as two others: the checks begin in one column of the terminal.
+    assert chinese[0].startswith("不通过（严重）    device.health  SXM4")
+    assert chinese[1].startswith("无法判定（严重）  device.health  SXM3")
+    assert chinese[-1] == "通过 0，不通过 2，无法判定 4，不适用 1"
+
+
+def test_no_finding_is_no_count_of_zeros() -> None:
+    assert shown.show_findings([], "en") == "nothing was checked"
+    assert shown.health_line(3, [], language="zh") == "UNKNOWN 没有检查任何项目"
 
 
 def test_a_card_that_does_not_answer_is_shown_in_its_slot_with_its_serial() -> None:
@@ -358,8 +390,8 @@ def test_check_prints_what_could_not_be_read(tmp_path, capsys, damage, words) ->
     (tmp_path / "slots.json").write_text(damage)
     assert cli.main(["check", "--node-file", path], one_card_answers("0000:18:00.0")) == 0
     out = capsys.readouterr().out
-    assert "warning device.observation  gpu-01: " in out and words in out
-    assert out.splitlines()[-1].endswith(" pass, 1 warning")
+    assert "unknown (warning)   device.observation  gpu-01: " in out and words in out
+    assert " pass, 0 fail, 1 unknown, " in out.splitlines()[-1]
 
 
 def test_check_prints_that_the_declared_slot_map_is_wrong(tmp_path, capsys) -> None:
@@ -405,16 +437,22 @@ FEWER = "device.count gpu-01: 7 of 8 cards answer"
 @pytest.mark.parametrize(
     ("findings", "line"),
     [
-        ([full("pass"), full("not_applicable")], "OK 1 of 2 findings pass"),
+        ([full("pass"), full("not_applicable")], "OK 1 pass, 0 fail, 0 unknown, 1 not applicable"),
         ([full("pass"), full("fail")], f"CRITICAL {FEWER}"),
         ([full("fail", "warning", "a.b"), full("fail"), full("fail")], f"CRITICAL {FEWER} (+1 more)"),
         ([full("fail", "warning", "a.b")], "WARNING a.b gpu-01: 7 of 8 cards answer"),
         ([full("unknown", check="a.b", blocked_by="c"), full("unknown")], f"UNKNOWN {FEWER} (+1 more)"),
-        ([], "UNKNOWN 0 of 0 findings pass"),
+        ([], "UNKNOWN nothing was checked"),
     ],
 )  # fmt: skip
 def test_health_is_one_line(findings, line):
     assert shown.health_line(shown.exit_status(findings), findings) == line
+
+
+def test_health_counts_in_the_language_of_the_site():
+    """Its first word stays: programs look for it."""
+    assert shown.health_line(0, [full("pass")], language="zh") == "OK 通过 1，不通过 0，无法判定 0，不适用 0"
+    assert shown.health_line(2, [full("fail"), full("fail")], language="zh") == f"CRITICAL {FEWER}（另有 1 项）"
 
 
 def test_health_is_one_short_line_whatever_a_tool_said():

@@ -151,8 +151,8 @@ def test_a_list_of_cards_that_is_none_is_refused(cards):
 
 def test_the_node_shows_one_line_for_it():
     lines = shown.show_findings(devices(without("readings.throttles")), "en").splitlines()
-    assert sum(line.startswith("warning") for line in lines) == 1
-    assert "1 warning" in lines[-1]
+    assert sum(line.startswith("unknown (warning)") for line in lines) == 1
+    assert "1 unknown" in lines[-1]
 
 
 def test_the_cards_of_one_gap_are_called_as_the_baseline_does():
