@@ -42,6 +42,16 @@ COMMANDS = {
     "explain": "CHECK: what a check can end with, and what to do then",
     "locate": "SLOT, SERIAL or ADDRESS: turn on the light at that card; --off turns it off",
 }
+# Which commands take an option: one that a command does not use is refused, for whoever wrote it waits for its effect.
+_ASKS = ("devices", "slots", "check", "health", "metrics", "locate")
+TAKEN_BY = {
+    "json": ("devices", "slots", "check", "health"),
+    "timeout": _ASKS,
+    "limit": _ASKS,
+    "keep": ("check",),
+    "language": ("check", "health", "explain", "locate"),
+    "off": ("locate",),
+}
 # slurmd ends its HealthCheckProgram after 60 seconds (slurm.conf), and Prometheus gives up sooner or later too.
 LIMIT_SECONDS = {"health": 50.0, "metrics": 50.0, "locate": 50.0}
 # What a person waits for may take as long as so many commands that hang, and at least as long as those above. The timer
@@ -271,19 +281,28 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
         prog="accelctl",
         description="What this node knows of its accelerator cards.",
         epilog="\n".join(f"{name:9} {about}" for name, about in COMMANDS.items())
-        + "\n\nexit status: 0 ok, 1 warning, 2 critical, 3 unknown",
+        + "\n\nexit status: 0 ok, 1 warning, 2 critical, 3 unknown or a wrong call; 130, 143 interrupted",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=list(COMMANDS), metavar="COMMAND", help=", ".join(COMMANDS))
     parser.add_argument(
         "subject", nargs="?", metavar="WHAT", help="explain: a check; locate: a slot, serial or address"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON, as the modules return it")
-    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="time limit of each vendor command")
-    parser.add_argument("--limit", type=_seconds, metavar="SECONDS", help="time limit of all vendor commands together")
-    parser.add_argument("--keep", action="store_true", help="check: keep the readings of working links")
-    parser.add_argument("--language", choices=LANGUAGES, help="of messages and hints; that of the site when left out")
-    parser.add_argument("--off", action="store_true", help="locate: turn the light off")
+    about = {name: ", ".join(commands) for name, commands in TAKEN_BY.items()}
+    parser.add_argument("--json", action="store_true", help=f"{about['json']}: print JSON, as the modules return it")
+    parser.add_argument(
+        "--timeout", type=_seconds, metavar="SECONDS", help="time limit of each vendor command (not for explain)"
+    )
+    parser.add_argument(
+        "--limit", type=_seconds, metavar="SECONDS", help="time limit of all vendor commands together (not for explain)"
+    )
+    parser.add_argument("--keep", action="store_true", help=f"{about['keep']}: keep the readings of working links")
+    parser.add_argument(
+        "--language",
+        choices=LANGUAGES,
+        help=f"{about['language']}: of messages and hints; that of the site when left out",
+    )
+    parser.add_argument("--off", action="store_true", help=f"{about['off']}: turn the light off")
     parser.add_argument("--node-file", default=NODE_FILE, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     takes = options.command in ("explain", "locate")
@@ -291,6 +310,9 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
         parser.error(f"{options.command} needs {'a check' if options.command == 'explain' else 'a card'}")
     if options.subject and not takes:
         parser.error(f"{options.command} takes no {options.subject!r}")
+    for name, commands in TAKEN_BY.items():
+        if getattr(options, name) not in (None, False) and options.command not in commands:
+            parser.error(f"{options.command} takes no --{name} (only {about[name]})")
     return options
 
 

@@ -517,6 +517,44 @@ def test_what_a_command_takes_is_checked(capsys, words):
     assert ended.value.code == 3
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("metrics --json", "metrics takes no --json (only devices, slots, check, health)"),
+        ("explain device.count --json", "explain takes no --json "),
+        ("explain device.count --timeout 3", "explain takes no --timeout "),
+        ("explain device.count --limit 3", "explain takes no --limit "),
+        ("health --keep", "health takes no --keep (only check)"),
+        ("devices --off", "devices takes no --off (only locate)"),
+        ("slots --language en", "slots takes no --language (only check, health, explain, locate)"),
+        ("locate SXM1 --json", "locate takes no --json "),
+    ],
+)
+def test_an_option_that_a_command_does_not_use_is_refused(capsys, words, told) -> None:
+    """Who writes metrics --json waits for JSON, and would read something else."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words.split(), runner())
+    assert ended.value.code == 3
+    out, err = capsys.readouterr()
+    assert not out and err.startswith("usage: accelctl") and f"accelctl: {told}" in err
+
+
+def test_every_command_is_told_which_options_it_takes() -> None:
+    takes = {
+        command: {name for name, commands in cli.TAKEN_BY.items() if command in commands} for command in cli.COMMANDS
+    }
+    ask = {"timeout", "limit"}
+    assert takes == {
+        "devices": {"json", *ask},
+        "slots": {"json", *ask},
+        "check": {"json", "keep", "language", *ask},
+        "health": {"json", "language", *ask},
+        "metrics": ask,
+        "explain": {"language"},
+        "locate": {"off", "language", *ask},
+    }
+
+
 # ------------------------------------------------------------------------------------------------------ the program
 
 
@@ -829,7 +867,7 @@ def test_what_ends_at_its_limit_leaves_no_tool_behind(program, tmp_path) -> None
     assert (process.returncode, told[0]) == (3, "UNKNOWN accelctl health: no answer within 2 s\n")
 
 
-@pytest.mark.parametrize("command", ["health", "check", "devices"])
+@pytest.mark.parametrize("command", ["health", "check"])
 def test_a_terminal_that_has_not_all_letters_changes_no_exit_status(tmp_path, monkeypatch, command) -> None:
     """slurmd starts programs with the locale of the system, which need not know Chinese."""
     path = node_file(tmp_path)
