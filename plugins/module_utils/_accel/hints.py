@@ -102,6 +102,37 @@ CHECKS = {
     "baseline.numa_balancing": _check("Automatic NUMA balancing", "自动 NUMA 均衡"),
 }
 
+# What the fields of the messages stand for where nothing fills them in: in ``accelctl explain``, on the page of faults.
+FIELDS = {
+    "accepted": {"en": "accepted card", "zh": "已确认的卡"},
+    "answer": {"en": "how many answer", "zh": "应答情况"},
+    "answered": {"en": "number answering", "zh": "应答数"},
+    "candidates": {"en": "what the sources say", "zh": "各来源的说法"},
+    "card": {"en": "card", "zh": "加速卡"},
+    "cards": {"en": "cards", "zh": "加速卡"},
+    "declared": {"en": "value declared", "zh": "声明值"},
+    "detail": {"en": "details", "zh": "详情"},
+    "expected": {"en": "value expected", "zh": "期望值"},
+    "history": {"en": "earlier repairs", "zh": "此前的修复"},
+    "hop": {"en": "bridge", "zh": "网桥"},
+    "host": {"en": "host", "zh": "主机"},
+    "links": {"en": "links", "zh": "链路"},
+    "margin": {"en": "margin", "zh": "余量"},
+    "missed": {"en": "card that was not found", "zh": "未找到的卡"},
+    "names": {"en": "names", "zh": "名称"},
+    "note": {"en": "note", "zh": "备注"},
+    "observed": {"en": "value seen", "zh": "实测值"},
+    "origin": {"en": "former place", "zh": "原位置"},
+    "percent": {"en": "tolerance", "zh": "容差"},
+    "place": {"en": "present place", "zh": "现位置"},
+    "reason": {"en": "reason", "zh": "原因"},
+    "role": {"en": "role", "zh": "角色"},
+    "slot": {"en": "slot", "zh": "槽位"},
+    "subject": {"en": "slot or host", "zh": "槽位或主机"},
+    "tool": {"en": "tool", "zh": "工具"},
+    "version": {"en": "version", "zh": "版本"},
+}
+
 # Said of every check that waits for another one.
 _WAIT_EN = "Clear the check named in blocked_by first; the next verify judges this one again."
 _WAIT_ZH = "请先处理 blocked_by 指出的检查项，下一次验收会重新判定本项。"
@@ -1149,6 +1180,17 @@ def hint_text(cause: str, language: str = "en") -> str:
     return known.hint[_language(language)] if known else ""
 
 
+def readable(template: str, language: str = "en") -> str:
+    """Return a message with words in place of its fields, for who reads what a check can say."""
+
+    def word(field: re.Match) -> str:
+        # An addition that may be empty follows its word without a blank ("loaded{version}"); "x{observed}" is one word.
+        blank = " " if len(field["before"]) > 1 else ""
+        return f"{field['before']}{blank}<{FIELDS[field['name']][_language(language)]}>"
+
+    return re.sub(r"(?P<before>[A-Za-z]*)\{(?P<name>\w+)[^{}]*\}", word, template).replace("><", "> <")
+
+
 def outcome(cause: str, language: str = "en") -> str:
     """Return verdict and severity of ``<check>.<cause>`` in words; where nothing is wrong, the verdict alone."""
     spec, words = CAUSES[cause], WORDS[_language(language)]
@@ -1166,15 +1208,16 @@ _PAGE: dict[str, dict] = {
     "en": {
         "title": "Faults: what a finding means and what to do",
         "intro": "Rendered from plugins/module_utils/_accel/hints.py by tests/render_faults.py; change it there.\n\n"
-        "Each finding names its cause in `hint`. Words in braces are filled in by the check. `unknown` means that it\n"
-        "could not be measured; it never counts as a pass. A warning is counted and shown, but does not fail a run.",
+        "Each finding names its cause in `hint`. Words in angle brackets are filled in by the check. `unknown`\n"
+        "means that it could not be measured; it never counts as a pass. A warning is counted and shown, but does\n"
+        "not fail a run.",
         "fine": "When all is well: ",
         "line": "{verdict}: {message}",
     },
     "zh": {
         "title": "故障手册：检查结果的含义与处理",
         "intro": "由 tests/render_faults.py 根据 plugins/module_utils/_accel/hints.py 生成，请在源文件中修改。\n\n"
-        "每条检查结果的 `hint` 字段指明其原因，花括号内的内容由检查填入。`无法判定` 表示未能测得，绝不视为通过；\n"
+        "每条检查结果的 `hint` 字段指明其原因，尖括号内的内容由检查填入。`无法判定` 表示未能测得，绝不视为通过；\n"
         "`警告` 会计数并显示，但不会使本次运行失败。",
         "fine": "正常时：",
         "line": "{verdict}：{message}",
@@ -1191,7 +1234,7 @@ def faults_page(language: str = "en") -> str:
         for cause, spec in CAUSES.items():
             if check_of(cause) != check:
                 continue
-            message = _plain(spec.message[language])
+            message = _escaped(readable(spec.message[language], language))
             if spec.verdict == PASS:
                 lines += [f"{words['fine']}{message}", ""]
                 continue
@@ -1200,11 +1243,6 @@ def faults_page(language: str = "en") -> str:
             if spec.hint[language]:
                 lines += [_escaped(spec.hint[language]), ""]
     return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def _plain(words: str) -> str:
-    """Return a template without its number formats, as Markdown."""
-    return _escaped(re.sub(r"\{([^{}:]+):[^{}]*\}", r"{\1}", words))
 
 
 def _escaped(words: str) -> str:

@@ -95,4 +95,19 @@ def test_the_page_of_faults_has_every_cause():
     page = hints.faults_page("en")
     for cause, spec in hints.CAUSES.items():
         assert (f"### {cause}\n" in page) == (spec.verdict != "pass")
-    assert ":g}" not in page
+
+
+def test_every_field_of_a_message_has_words_and_no_words_lack_a_field():
+    used = {name for spec in hints.CAUSES.values() for name in FIELDS.findall(spec.message["en"])}
+    assert used == set(hints.FIELDS)
+    for spec in hints.CAUSES.values():
+        for language in hints.LANGUAGES:
+            assert not set("{}") & set(hints.readable(spec.message[language], language))
+    for words in hints.FIELDS.values():
+        assert not CHINESE.search(words["en"]) and CHINESE.search(words["zh"])
+
+
+def test_fields_in_words():
+    assert hints.readable("loaded{version}{note}, x{observed:.1f}, ({names[0]})") == (
+        "loaded <version> <note>, x<value seen>, (<names>)"
+    )
