@@ -40,7 +40,7 @@ def explain(check: str, language: str = "en") -> str | None:
         message = hints.readable(spec.message[language], language)
         lines += ["", f"{cause} ({hints.outcome(cause, language)})", f"    {message}"]
         if spec.hint[language]:
-            lines.append(f"    -> {spec.hint[language]}")
+            lines.append(f"    -> {hints.hint_text(cause, language)}")
     return "\n".join(lines)
 
 

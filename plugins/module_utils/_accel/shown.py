@@ -56,18 +56,18 @@ def show_findings(findings: list[dict], language: str) -> str:
     words = hints.WORDS[language]
     labels = {one: words["label"].format(*(words[word] for word in one)) for one in _WORST_FIRST}
     column = max(map(_columns, labels.values())) + 2
-    causes: dict[tuple[int, bool, str], list[str]] = {}
+    causes: dict[tuple[int, bool, str, str | None], list[str]] = {}
     for finding in findings:
         kind = (finding["verdict"], finding["severity"])
         if kind in labels:
             label = labels[kind] + " " * (column - _columns(labels[kind]))
             told = f"{label}{finding['check']}  {finding['subject']}: {finding['message']}"
             # What waits for another check explains less than that one, and has no hint of its own.
-            place = (_WORST_FIRST.index(kind), bool(finding["blocked_by"]), finding["hint"])
+            place = (_WORST_FIRST.index(kind), bool(finding["blocked_by"]), finding["hint"], finding["vendor"])
             causes.setdefault(place, []).append(told)
     lines = []
-    for (_rank, blocked, cause), told_all in sorted(causes.items(), key=lambda one: one[0][:2]):
-        lines += told_all if blocked else [*told_all, f"        {hints.hint_text(cause, language)}"]
+    for (_rank, blocked, cause, vendor), told_all in sorted(causes.items(), key=lambda one: one[0][:2]):
+        lines += told_all if blocked else [*told_all, f"        {hints.hint_text(cause, language, vendor)}"]
     return "\n".join([*lines, count_findings(findings, language)])
 
 
