@@ -466,31 +466,9 @@ def _locate(word: str, on: bool, node: dict, timeout: float, runner: Runner) -> 
         known = record.load(path, slots.problems) if node["records_dir"] else None
     except record.RecordError as exc:
         complain(str(exc))
-    places = locate.find(word, observation, known if known and known["host"] == node["host"] else None)
-    if not places:
-        complain(f"no card of this node is {word!r}; accelctl devices lists them")
-        return Answer(EXIT_UNKNOWN)
-    cards = [one["pci_address"] for one in [*observation["devices"], *observation["unanswered"]] if one["pci_address"]]
-    ours = {place.address for place in places}
-    found = {
-        light.path: light for place in places if place.address for light in locate.lights(runner, place.address, cards)
-    }
-    names = "; ".join(place.name for place in places)
-    if not found:
-        complain(f"no light is known at {names}: neither an enclosure nor a slot of the kernel has one")
-        return Answer(EXIT_UNKNOWN)
-    if len(found) > 1 and len(ours) == 1:
-        complain(f"several lights claim {names}: {', '.join(found)}; none was touched")
-        return Answer(EXIT_UNKNOWN)
-    status = EXIT_OK
-    told = []
-    for light in found.values():
-        problem = locate.switch(runner, light, on)
-        if problem:
-            complain(f"{light.name} of {names}: {problem}")
-            status = EXIT_UNKNOWN
-            continue
-        others = [card for card in light.others if card not in ours]
-        shared = f"; it is the light of {', '.join(others)} too" if others else ""
-        told.append(f"{light.name} of {names} is {'on' if on else 'off'}{shared}")
-    return Answer(status, "\n".join(told))
+    if known and known["host"] != node["host"]:
+        known = None
+    done, failed = locate.answer(runner, word, on, observation, known, node["language"])
+    for problem in failed:
+        complain(problem)
+    return Answer(EXIT_UNKNOWN if failed else EXIT_OK, "\n".join(done))
