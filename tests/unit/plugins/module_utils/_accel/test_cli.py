@@ -20,7 +20,8 @@ from pathlib import Path
 
 import observations as seen
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge, reader, shown
+from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge, reader, record, shown
+from ansible_collections.accel.cluster.plugins.module_utils._accel import runner as tools_runner
 from ansible_collections.accel.cluster.plugins.modules import accelctl
 from doubles import HANG, RecordedRunner
 from test_probe import LINKS, document
@@ -553,6 +554,41 @@ def test_every_command_is_told_which_options_it_takes() -> None:
         "explain": {"language"},
         "locate": {"off", "language", *ask},
     }
+
+
+@pytest.mark.parametrize("page", ["operations.md", "zh/operations.md"])
+def test_the_page_of_operations_has_every_exit_status_and_limit(page) -> None:
+    text = (Path(__file__).parents[5] / "docs" / page).read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    for status in (cli.EXIT_INTERRUPTED, 128 + signal.SIGHUP, 128 + signal.SIGTERM):
+        assert any(str(status) in row for row in rows), status
+    megabytes = (reader.MOST_BYTES, record.MOST_BYTES, tools_runner.READ_BYTES, tools_runner.FLOOD_BYTES)
+    told = [f"{number >> 20} MiB" for number in megabytes]
+    told += [f"{cli.SHARE * 100:g} %", f"{shown.LINE} "]
+    unit = "seconds" if page == "operations.md" else "秒"
+    seconds = {*cli.LIMIT_SECONDS.values(), cli.LEAST_SECONDS, cli.GRACE, cli.NODE_FILE_SECONDS, record.MOST_SECONDS}
+    told += [f"{number:g} {unit}" for number in {*seconds, tools_runner.READ_SECONDS}]
+    assert [words for words in told if not any(words in row for row in rows)] == []
+
+
+def test_the_example_for_slurm_drains_no_node_whose_check_was_interrupted(tmp_path) -> None:
+    """143 is no verdict."""
+    pages = [Path(__file__).parents[5] / "docs" / page for page in ("operations.md", "zh/operations.md")]
+    for page in pages:
+        (script,) = [
+            part.partition("```")[0]
+            for part in page.read_text(encoding="utf-8").split("```sh\n")
+            if "HealthCheck" not in part.partition("```")[0] and "accelctl health" in part.partition("```")[0]
+        ]
+        for name, text in (("accelctl", 'exit "$STATUS"'), ("scontrol", 'echo "$@" >> "$NOTE"')):
+            (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tmp_path / name).chmod(0o755)
+        script = script.replace("/usr/local/bin/accelctl", "accelctl")
+        for status, drains in ((0, False), (1, False), (2, True), (3, True), (130, False), (143, False)):
+            note = tmp_path / f"{page.parent.name}-{status}"
+            env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "STATUS": str(status), "NOTE": str(note)}
+            subprocess.run(["sh", "-c", script], env=env, check=False, timeout=20)
+            assert note.exists() == drains, status
 
 
 # ------------------------------------------------------------------------------------------------------ the program
