@@ -22,18 +22,17 @@ from contextlib import contextmanager
 from typing import NamedTuple, NoReturn, TextIO
 
 # What only some commands need is imported there: Slurm and the exporter start this every minute on every node.
-from .model import CRITICAL, FAIL, UNKNOWN, WARNING, as_dict, to_float
+from .model import as_dict, to_float
 from .reader import MOST_BYTES, Blocked, read_whole
 from .runner import RUNNING, BoundedRunner, Runner
+from .shown import EXIT_CRITICAL, EXIT_OK, EXIT_UNKNOWN, exit_status, health_line, show_devices, show_findings
 
 NODE_FILE = "/etc/accel/node.json"
 LANGUAGES = ("en", "zh")
 _SLOTS = "cluster_accelerator_slots"
 _VENDORS = "cluster_vendors"
-EXIT_OK, EXIT_WARNING, EXIT_CRITICAL, EXIT_UNKNOWN = 0, 1, 2, 3
 # What a shell tells of a program that the terminal interrupted.
 EXIT_INTERRUPTED = 130
-WORDS = {EXIT_OK: "OK", EXIT_WARNING: "WARNING", EXIT_CRITICAL: "CRITICAL", EXIT_UNKNOWN: "UNKNOWN"}
 COMMANDS = {
     "devices": "one line a card",
     "slots": "the record of which card sits in which slot",
@@ -42,6 +41,16 @@ COMMANDS = {
     "metrics": "metrics of every card, as Prometheus reads them",
     "explain": "CHECK: what a check can end with, and what to do then",
     "locate": "SLOT, SERIAL or ADDRESS: turn on the light at that card; --off turns it off",
+}
+# Which commands take an option: one that a command does not use is refused, for whoever wrote it waits for its effect.
+_ASKS = ("devices", "slots", "check", "health", "metrics", "locate")
+TAKEN_BY = {
+    "json": ("devices", "slots", "check", "health"),
+    "timeout": _ASKS,
+    "limit": _ASKS,
+    "keep": ("check",),
+    "language": ("check", "health", "explain", "locate"),
+    "off": ("locate",),
 }
 # slurmd ends its HealthCheckProgram after 60 seconds (slurm.conf), and Prometheus gives up sooner or later too.
 LIMIT_SECONDS = {"health": 50.0, "metrics": 50.0, "locate": 50.0}
@@ -54,7 +63,6 @@ GRACE = 5.0
 NODE_FILE_SECONDS = 10.0
 # When the question for all cards hangs, each is asked alone: the first must not use up the time of the second.
 SHARE = 0.4
-LINE = 240
 
 
 class NodeFileError(Exception):
@@ -140,22 +148,6 @@ def load_node(path: str) -> dict:
     return node
 
 
-def exit_status(findings: list[dict]) -> int:
-    """Return the exit status: critical fail > critical unknown > any other fail > ok.
-
-    No finding at all is unknown. What is not known and of severity warning is shown and counted, and no more: the link
-    of a card that is idle is such a thing, and a node is not taken out of service for it.
-    """
-    if not findings:
-        return EXIT_UNKNOWN
-    serious = [f["verdict"] for f in findings if f["severity"] == CRITICAL]
-    if FAIL in serious:
-        return EXIT_CRITICAL
-    if UNKNOWN in serious:
-        return EXIT_UNKNOWN
-    return EXIT_WARNING if any(f["verdict"] == FAIL for f in findings) else EXIT_OK
-
-
 def observe(node: dict, timeout_seconds: float, runner: Runner) -> dict:
     """Ask the cards of this host; see ``accelerator_info`` for the shape."""
     from . import probe, recall, record, slots
@@ -205,62 +197,6 @@ def check(node: dict, observation: dict, keep: bool) -> tuple[list[dict], str]:
     # The most common version of a node type shows on the controller only; a declared one is known here too.
     findings += judge.judge_declared_driver_version(host, observation, declared, now, language)
     return findings, trouble
-
-
-def show_devices(observation: dict) -> str:
-    """Return one line a card, in slot order; of one that does not answer, what is known of it."""
-    from .slot_names import natural, place_of
-
-    cards = [(device, device["health"]["state"]) for device in observation["devices"]]
-    cards += [(card, card["state"]) for card in observation["unanswered"]]
-    rows: list[tuple[str, ...]] = [("SLOT", "ADDRESS", "VENDOR", "MODEL", "SERIAL", "STATE")]
-    for card, state in sorted(cards, key=lambda one: natural(place_of(one[0]))):
-        model = card["model"] or card["pci_id"]
-        told = (place_of(card), card["pci_address"], card["vendor"], model, card["serial"], state)
-        rows.append(tuple(word or "-" for word in told))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
-
-
-def show_findings(findings: list[dict], language: str) -> str:
-    """Return what is not a pass, the critical first, each hint once behind all that it is about, and the counts.
-
-    What is a warning is called so, whatever its verdict, as in the report of a run.
-    """
-    from . import hints
-
-    lines = []
-    counts: dict[str, int] = {}
-    causes: dict[tuple[bool, str, bool], list[str]] = {}
-    for finding in findings:
-        verdict = finding["verdict"]
-        warning = verdict in (FAIL, UNKNOWN) and finding["severity"] == WARNING
-        kind = "warning" if warning else verdict
-        counts[kind] = counts.get(kind, 0) + 1
-        if verdict in (FAIL, UNKNOWN):
-            told = f"{kind:8}{finding['check']}  {finding['subject']}: {finding['message']}"
-            causes.setdefault((warning, finding["hint"], bool(finding["blocked_by"])), []).append(told)
-    for (_warning, cause, blocked), told_all in sorted(causes.items(), key=lambda one: one[0][0]):
-        lines += told_all if blocked else [*told_all, f"        {hints.CAUSES[cause].hint[language]}"]
-    lines.append(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())) or "nothing was checked")
-    return "\n".join(lines)
-
-
-def health_line(status: int, findings: list[dict], trouble: str = "") -> str:
-    """Return the judgement in one line: the word for the exit status, the finding that decides it, how many more."""
-    wanted = {EXIT_CRITICAL: (FAIL,), EXIT_UNKNOWN: (UNKNOWN,), EXIT_WARNING: (FAIL,)}.get(status, ())
-    bad = [f for f in findings if f["verdict"] in wanted and (status == EXIT_WARNING or f["severity"] == CRITICAL)]
-    # What waits for another check says less than that one.
-    bad.sort(key=lambda finding: bool(finding["blocked_by"]))
-    counts = f"{sum(f['verdict'] == 'pass' for f in findings)} of {len(findings)} findings pass"
-    if bad:
-        more = f" (+{len(bad) - 1} more)" if len(bad) > 1 else ""
-        text = f"{bad[0]['check']} {bad[0]['subject']}: {bad[0]['message']}"
-    else:
-        more, text = "", trouble or counts
-    # One line whatever a tool said, and its end is not what gets lost.
-    line = " ".join(f"{WORDS[status]} {text}".split())
-    return (line if len(line) + len(more) <= LINE else line[: LINE - len(more) - 3] + "...") + more
 
 
 class _Parser(argparse.ArgumentParser):
@@ -345,19 +281,28 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
         prog="accelctl",
         description="What this node knows of its accelerator cards.",
         epilog="\n".join(f"{name:9} {about}" for name, about in COMMANDS.items())
-        + "\n\nexit status: 0 ok, 1 warning, 2 critical, 3 unknown",
+        + "\n\nexit status: 0 ok, 1 warning, 2 critical, 3 unknown or a wrong call; 130, 143 interrupted",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=list(COMMANDS), metavar="COMMAND", help=", ".join(COMMANDS))
     parser.add_argument(
         "subject", nargs="?", metavar="WHAT", help="explain: a check; locate: a slot, serial or address"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON, as the modules return it")
-    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="time limit of each vendor command")
-    parser.add_argument("--limit", type=_seconds, metavar="SECONDS", help="time limit of all vendor commands together")
-    parser.add_argument("--keep", action="store_true", help="check: keep the readings of working links")
-    parser.add_argument("--language", choices=LANGUAGES, help="of messages and hints; that of the site when left out")
-    parser.add_argument("--off", action="store_true", help="locate: turn the light off")
+    about = {name: ", ".join(commands) for name, commands in TAKEN_BY.items()}
+    parser.add_argument("--json", action="store_true", help=f"{about['json']}: print JSON, as the modules return it")
+    parser.add_argument(
+        "--timeout", type=_seconds, metavar="SECONDS", help="time limit of each vendor command (not for explain)"
+    )
+    parser.add_argument(
+        "--limit", type=_seconds, metavar="SECONDS", help="time limit of all vendor commands together (not for explain)"
+    )
+    parser.add_argument("--keep", action="store_true", help=f"{about['keep']}: keep the readings of working links")
+    parser.add_argument(
+        "--language",
+        choices=LANGUAGES,
+        help=f"{about['language']}: of messages and hints; that of the site when left out",
+    )
+    parser.add_argument("--off", action="store_true", help=f"{about['off']}: turn the light off")
     parser.add_argument("--node-file", default=NODE_FILE, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     takes = options.command in ("explain", "locate")
@@ -365,6 +310,9 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
         parser.error(f"{options.command} needs {'a check' if options.command == 'explain' else 'a card'}")
     if options.subject and not takes:
         parser.error(f"{options.command} takes no {options.subject!r}")
+    for name, commands in TAKEN_BY.items():
+        if getattr(options, name) not in (None, False) and options.command not in commands:
+            parser.error(f"{options.command} takes no --{name} (only {about[name]})")
     return options
 
 
@@ -471,7 +419,7 @@ def _ask(options: argparse.Namespace, node: dict, timeout: float, runner: Runner
     if options.json:
         text = json.dumps({"host": node["host"], "status": status, "findings": findings}, indent=2, sort_keys=True)
     elif options.command == "health":
-        text = health_line(status, findings, trouble)
+        text = health_line(status, findings, trouble, node["language"])
     else:
         text = show_findings(findings, node["language"])
     return Answer(status, text, verdict=True)
@@ -518,31 +466,9 @@ def _locate(word: str, on: bool, node: dict, timeout: float, runner: Runner) -> 
         known = record.load(path, slots.problems) if node["records_dir"] else None
     except record.RecordError as exc:
         complain(str(exc))
-    places = locate.find(word, observation, known if known and known["host"] == node["host"] else None)
-    if not places:
-        complain(f"no card of this node is {word!r}; accelctl devices lists them")
-        return Answer(EXIT_UNKNOWN)
-    cards = [one["pci_address"] for one in [*observation["devices"], *observation["unanswered"]] if one["pci_address"]]
-    ours = {place.address for place in places}
-    found = {
-        light.path: light for place in places if place.address for light in locate.lights(runner, place.address, cards)
-    }
-    names = "; ".join(place.name for place in places)
-    if not found:
-        complain(f"no light is known at {names}: neither an enclosure nor a slot of the kernel has one")
-        return Answer(EXIT_UNKNOWN)
-    if len(found) > 1 and len(ours) == 1:
-        complain(f"several lights claim {names}: {', '.join(found)}; none was touched")
-        return Answer(EXIT_UNKNOWN)
-    status = EXIT_OK
-    told = []
-    for light in found.values():
-        problem = locate.switch(runner, light, on)
-        if problem:
-            complain(f"{light.name} of {names}: {problem}")
-            status = EXIT_UNKNOWN
-            continue
-        others = [card for card in light.others if card not in ours]
-        shared = f"; it is the light of {', '.join(others)} too" if others else ""
-        told.append(f"{light.name} of {names} is {'on' if on else 'off'}{shared}")
-    return Answer(status, "\n".join(told))
+    if known and known["host"] != node["host"]:
+        known = None
+    done, failed = locate.answer(runner, word, on, observation, known, node["language"])
+    for problem in failed:
+        complain(problem)
+    return Answer(EXIT_UNKNOWN if failed else EXIT_OK, "\n".join(done))

@@ -71,6 +71,8 @@ def finding_problem(finding: object) -> str | None:
     for key, allowed in (("verdict", VERDICTS), ("severity", SEVERITIES), ("layer", LAYERS)):
         if finding[key] not in allowed:
             return f"{name}: {key} {finding[key]!r} is none of {', '.join(allowed)}"
+    if not isinstance(finding.get("vendor"), (str, type(None))):
+        return f"{name}: vendor must be text or null, it is {finding['vendor']!r}"
     if not isinstance(finding.get("evidence", []), list):
         return f"{name}: evidence must be a list"
     cards = finding.get("cards", [])
@@ -289,7 +291,8 @@ def _explained(finding: dict, language: str) -> dict:
     """Return a finding with the title of its check and, where there is something to do, what."""
     title = hints.CHECKS[finding["check"]]["title"]
     wanted = language if language in title else "en"
-    todo = hints.hint_text(finding["hint"], language) if finding["verdict"] not in (PASS, NOT_APPLICABLE) else ""
+    done = finding["verdict"] in (PASS, NOT_APPLICABLE)
+    todo = "" if done else hints.hint_text(finding["hint"], language, finding.get("vendor"))
     return {**finding, "title": title[wanted], "hint_text": todo}
 
 

@@ -6,40 +6,29 @@
 
 from __future__ import annotations
 
-import re
-
 from . import hints
-from .model import CRITICAL, FAIL, NOT_APPLICABLE, PASS, UNKNOWN, WARNING
 
 _WORDS = {
     "en": {
-        PASS: "pass",
-        FAIL: "fail",
-        UNKNOWN: "unknown",
-        NOT_APPLICABLE: "not applicable",
-        CRITICAL: "critical",
-        WARNING: "warning",
         "none": "there is no check {0!r}",
         "near": "; did you mean {0}?",
+        "begin": "; these begin so:",
         "known": "known checks: {0}",
     },
     "zh": {
-        PASS: "通过",
-        FAIL: "不通过",
-        UNKNOWN: "无法判定",
-        NOT_APPLICABLE: "不适用",
-        CRITICAL: "严重",
-        WARNING: "警告",
         "none": "没有检查项 {0!r}",
         "near": "；是否指 {0}？",
+        "begin": "；以此开头的检查项：",
         "known": "已有的检查项：{0}",
     },
 }
 
+# As many names fit into a sentence.
+_FEW = 3
+
 
 def explain(check: str, language: str = "en") -> str | None:
     """Return a check with its causes and hints, or one cause of it; None for what is neither."""
-    words = _WORDS.get(language, _WORDS["en"])
     language = language if language in _WORDS else "en"
     if check not in hints.CHECKS and check not in hints.CAUSES:
         return None
@@ -48,26 +37,43 @@ def explain(check: str, language: str = "en") -> str | None:
     for cause, spec in hints.CAUSES.items():
         if check not in (cause, hints.check_of(cause)):
             continue
-        verdict = words[spec.verdict]
-        if spec.verdict in (FAIL, UNKNOWN):
-            verdict = f"{verdict}, {words[spec.severity]}"
-        # What stands in braces is filled in by the check; its number format says nothing to a reader.
-        message = re.sub(r"\{([^{}:]+):[^{}]*\}", r"{\1}", spec.message[language])
-        lines += ["", f"{cause} ({verdict})", f"    {message}"]
+        message = hints.readable(spec.message[language], language)
+        lines += ["", f"{cause} ({hints.outcome(cause, language)})", f"    {message}"]
         if spec.hint[language]:
-            lines.append(f"    -> {spec.hint[language]}")
+            lines.append(f"    -> {hints.hint_text(cause, language)}")
     return "\n".join(lines)
 
 
 def no_such_check(check: str, language: str = "en") -> str:
     """Return the sentence about a check that does not exist, with what may have been meant."""
+    language = language if language in _WORDS else "en"
+    words = _WORDS[language]
+    none = words["none"].format(check)
+    near = _near(check.strip().strip(".").lower())
+    if not near:
+        return none + "\n" + words["known"].format(", ".join(hints.CHECKS))
+    if len(near) <= _FEW:
+        return none + words["near"].format(", ".join(near))
+    column = max(map(len, near)) + 2
+    return "\n".join(
+        [none + words["begin"], *(one.ljust(column) + hints.CHECKS[one]["title"][language] for one in near)]
+    )
+
+
+def _near(word: str) -> list[str]:
+    """Return what a word in small letters may stand for; more than a few only where all these checks begin so."""
+    if not word:
+        return []
+    if word in hints.CHECKS or word in hints.CAUSES:
+        return [word]
+    begin = [one for one in hints.CHECKS if one.startswith(word)]
+    if begin:
+        return begin
+    begin = [one for one in hints.CAUSES if one.startswith(word)]
+    # A last word alone ("count"), or the beginning of it, is what people remember.
+    last = [one for one in hints.CHECKS if one.rpartition(".")[2].startswith(word)]
+    if begin or last:
+        return (begin or last)[:_FEW]
     import difflib  # for a slip of the fingers only
 
-    words = _WORDS.get(language, _WORDS["en"])
-    known = [*hints.CHECKS, *hints.CAUSES]
-    near = difflib.get_close_matches(check, known, n=3, cutoff=0.6)
-    # A last word alone ("count") is what people remember.
-    near += [one for one in hints.CHECKS if check and one.endswith("." + check) and one not in near]
-    if near:
-        return words["none"].format(check) + words["near"].format(", ".join(near[:3]))
-    return words["none"].format(check) + "\n" + words["known"].format(", ".join(hints.CHECKS))
+    return difflib.get_close_matches(word, [*hints.CHECKS, *hints.CAUSES], n=_FEW, cutoff=0.6)

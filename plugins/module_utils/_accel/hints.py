@@ -18,22 +18,73 @@ from .model import CRITICAL, FAIL, NOT_APPLICABLE, PASS, UNKNOWN, WARNING
 
 LANGUAGES = ("en", "zh")
 
+# What vendors are called whose cards have hints of their own.
+VENDORS = {
+    "nvidia": {"en": "NVIDIA", "zh": "NVIDIA"},
+    "amd": {"en": "AMD", "zh": "AMD"},
+    "ascend": {"en": "Ascend", "zh": "昇腾"},
+}
+
+# What the program on the node and the pages call verdicts and severities, and how they put them together.
+WORDS = {
+    "en": {
+        PASS: "pass",
+        FAIL: "fail",
+        UNKNOWN: "unknown",
+        NOT_APPLICABLE: "not applicable",
+        CRITICAL: "critical",
+        WARNING: "warning",
+        "label": "{0} ({1})",
+        "of": "{0}: {1}",
+        "count": "{0} {1}",
+        "comma": ", ",
+        "more": " (+{0} more)",
+        "nothing": "nothing was checked",
+    },
+    "zh": {
+        PASS: "通过",
+        FAIL: "不通过",
+        UNKNOWN: "无法判定",
+        NOT_APPLICABLE: "不适用",
+        CRITICAL: "严重",
+        WARNING: "警告",
+        "label": "{0}（{1}）",
+        "of": "{0}：{1}",
+        "count": "{1} {0}",
+        "comma": "，",
+        "more": "（另有 {0} 项）",
+        "nothing": "没有检查任何项目",
+    },
+}
+
 
 @dataclass(frozen=True)
 class Cause:
     """One way a check can end.
 
     ``message`` is a ``str.format`` template by language; ``hint`` says what to do next, "" where nothing is.
+    ``vendors`` says by vendor what holds for its cards alone: the commands of its tool, its error codes.
     """
 
     verdict: str
     severity: str
     message: dict
     hint: dict
+    vendors: dict
 
 
-def _cause(verdict: str, en: str, zh: str, do_en: str = "", do_zh: str = "", severity: str = CRITICAL) -> Cause:
-    return Cause(verdict, severity, {"en": en, "zh": zh}, {"en": do_en, "zh": do_zh})
+def _cause(
+    verdict: str,
+    en: str,
+    zh: str,
+    do_en: str = "",
+    do_zh: str = "",
+    severity: str = CRITICAL,
+    **vendors: tuple[str, str],
+) -> Cause:
+    """Return a cause; ``vendors`` gives English and Chinese of what holds for one vendor."""
+    own = {vendor: dict(zip(LANGUAGES, words)) for vendor, words in vendors.items()}
+    return Cause(verdict, severity, {"en": en, "zh": zh}, {"en": do_en, "zh": do_zh}, own)
 
 
 def _check(en: str, zh: str, layer: str = "device") -> dict:
@@ -70,6 +121,40 @@ CHECKS = {
     "baseline.hugepages": _check("Huge pages", "大页内存"),
     "baseline.transparent_hugepages": _check("Transparent huge pages", "透明大页"),
     "baseline.numa_balancing": _check("Automatic NUMA balancing", "自动 NUMA 均衡"),
+}
+
+# What the fields of the messages stand for where nothing fills them in: in ``accelctl explain``, on the page of faults.
+FIELDS = {
+    "accepted": {"en": "accepted card", "zh": "已确认的卡"},
+    "answer": {"en": "how many answer", "zh": "应答情况"},
+    "answered": {"en": "number answering", "zh": "应答数"},
+    "candidates": {"en": "what the sources say", "zh": "各来源的说法"},
+    "card": {"en": "card", "zh": "加速卡"},
+    "cards": {"en": "cards", "zh": "加速卡"},
+    "declared": {"en": "value declared", "zh": "声明值"},
+    "detail": {"en": "details", "zh": "详情"},
+    "elsewhere": {"en": "where that serial was accepted", "zh": "该序列号的确认位置"},
+    "expected": {"en": "value expected", "zh": "期望值"},
+    "history": {"en": "earlier repairs", "zh": "此前的修复"},
+    "home": {"en": "card accepted there", "zh": "该处已确认的卡"},
+    "hop": {"en": "bridge", "zh": "网桥"},
+    "host": {"en": "host", "zh": "主机"},
+    "links": {"en": "links", "zh": "链路"},
+    "margin": {"en": "margin", "zh": "余量"},
+    "missed": {"en": "card that was not found", "zh": "未找到的卡"},
+    "names": {"en": "names", "zh": "名称"},
+    "note": {"en": "note", "zh": "备注"},
+    "observed": {"en": "value seen", "zh": "实测值"},
+    "origin": {"en": "former place", "zh": "原位置"},
+    "percent": {"en": "tolerance", "zh": "容差"},
+    "place": {"en": "present place", "zh": "现位置"},
+    "reason": {"en": "reason", "zh": "原因"},
+    "role": {"en": "role", "zh": "角色"},
+    "silent": {"en": "card that says nothing", "zh": "无应答的卡"},
+    "slot": {"en": "slot", "zh": "槽位"},
+    "subject": {"en": "slot or host", "zh": "槽位或主机"},
+    "tool": {"en": "tool", "zh": "工具"},
+    "version": {"en": "version", "zh": "版本"},
 }
 
 # Said of every check that waits for another one.
@@ -130,23 +215,32 @@ CAUSES = {
         FAIL,
         "the kernel module of the driver is not loaded",
         "驱动的内核模块未加载",
-        "Look with lsmod and dkms status: after a kernel update the module is often not built for the running "
-        "kernel. Check that its headers are installed, Secure Boot accepts the module and no other driver (nouveau, "
-        "vfio-pci) holds the cards.",
+        "Look with lsmod and dkms status: after a kernel update the module is often not built for the running kernel. "
+        "Check that its headers are installed, Secure Boot accepts the module and no other driver (vfio-pci) holds "
+        "the cards.",
         "用 lsmod 和 dkms status 检查：内核升级后常因未给当前内核编译模块所致。确认对应的内核头文件已安装、Secure "
-        "Boot 接受该模块，且没有其他驱动（nouveau、vfio-pci）占用加速卡。",
+        "Boot 接受该模块，且没有其他驱动（vfio-pci）占用加速卡。",
+        nvidia=(
+            "nouveau is such a driver too.",
+            "nouveau 也是这样的驱动。",
+        ),
     ),
     "device.driver.not_ready": _cause(
         FAIL,
         "the driver does not initialise: the tool cannot reach it",
         "驱动未初始化完成，工具无法与其通信",
-        "Ascend -8005: the driver was upgraded without a reboot, is not installed, or the tool runs without root or "
-        "without the device nodes. Check dmesg and that /dev/davinci_manager exists, compare driver and firmware "
-        "versions, then reboot the drained node. AMD: the tool says that amdgpu is not there although it is loaded. "
-        "Look in dmesg for why it took no card, and that /sys/class/kfd and /dev/kfd exist.",
-        "昇腾返回 -8005：常见原因是升级驱动后未重启、驱动未安装，或没有 root 权限、缺少设备节点。检查 dmesg 以及 "
-        "/dev/davinci_manager 是否存在，核对驱动与固件版本，排空节点后重启。AMD：amdgpu 已加载，工具却称其不存在。"
-        "请在 dmesg 中查找它为何没有接管任何卡，并确认 /sys/class/kfd 与 /dev/kfd 存在。",
+        "Often the driver was upgraded without a reboot, or took no card at boot: look in dmesg for why, see that its "
+        "device nodes exist, compare driver and firmware versions, then reboot the drained node.",
+        "常见原因是升级驱动后未重启，或启动时驱动没有接管任何卡：在 dmesg 中查找原因，确认其设备节点存在，核对驱动与"
+        "固件版本，排空节点后重启。",
+        amd=(
+            "The tool says that amdgpu is not there although it is loaded: see that /sys/class/kfd and /dev/kfd exist.",
+            "amdgpu 已加载，工具却称其不存在：请确认 /sys/class/kfd 与 /dev/kfd 存在。",
+        ),
+        ascend=(
+            "-8005 is told without root and without an installed driver, too; the device node is /dev/davinci_manager.",
+            "没有 root 权限或未安装驱动时工具也返回 -8005；设备节点为 /dev/davinci_manager。",
+        ),
     ),
     "device.driver.no_library": _cause(
         FAIL,
@@ -160,10 +254,13 @@ CAUSES = {
         UNKNOWN,
         "the devices are held by another container or process, the driver refuses the query",
         "设备被其他容器或进程占用，驱动拒绝查询",
-        "Ascend -8020: find the holder (fuser -v /dev/davinci*, running containers) and verify again when it has "
-        "ended, or verify from the place that owns the devices.",
-        "昇腾返回 -8020：找出占用者（fuser -v /dev/davinci*、正在运行的容器），待其结束后重新验收，或在持有设备的环"
-        "境中验收。",
+        "Find the holder (fuser -v on the device nodes, running containers) and verify again when it has ended, or "
+        "verify from the place that owns the devices.",
+        "找出占用者（对设备节点执行 fuser -v、查看正在运行的容器），待其结束后重新验收，或在持有设备的环境中验收。",
+        ascend=(
+            "The tool's error is -8020, the device nodes are /dev/davinci*.",
+            "工具返回的错误为 -8020，设备节点为 /dev/davinci*。",
+        ),
     ),
     "device.driver.blocked": _blocked(
         "the driver of the declared vendor could not be judged: the cards are another vendor's",
@@ -222,13 +319,15 @@ CAUSES = {
         FAIL,
         "{answered} of {expected} cards answer; on the bus but lost: {cards}",
         "{expected} 张加速卡中有 {answered} 张应答；在总线上但已掉卡：{cards}",
-        "Drain the node and look in the kernel log for the first error of this address (NVIDIA: Xid 79, fallen off "
-        "the bus). Power-cycle the node; if the card is lost again, reseat it, then change slots with a good card "
-        "to tell card from slot, and replace what is bad. The finding device.slot names the serial that was "
-        "accepted in this slot: pull that one.",
-        "排空节点，在内核日志中查找该地址的首个报错（NVIDIA 为 Xid 79，fallen off the bus）。断电重启节点；若再次掉"
-        "卡，先重新插拔，再与正常卡互换槽位以区分是卡还是槽位的问题，然后更换故障件。device.slot 的结果给出该槽位已"
-        "确认的序列号，按此拔卡。",
+        "Drain the node and look in the kernel log for the first error of this address. Power-cycle the node; if the "
+        "card is lost again, reseat it, then change slots with a good card to tell card from slot, and replace what "
+        "is bad. The finding device.slot names the serial that was accepted in this slot: pull that one.",
+        "排空节点，在内核日志中查找该地址的首个报错。断电重启节点；若再次掉卡，先重新插拔，再与正常卡互换槽位以区分"
+        "是卡还是槽位的问题，然后更换故障件。device.slot 的结果给出该槽位已确认的序列号，按此拔卡。",
+        nvidia=(
+            "Xid 79 says that the card has fallen off the bus.",
+            "Xid 79 表示该卡已从总线上掉落（fallen off the bus）。",
+        ),
     ),
     "device.count.missing": _cause(
         FAIL,
@@ -284,8 +383,8 @@ CAUSES = {
         "{observed} cards are there, only {expected} are declared",
         "共有 {observed} 张加速卡，声明只有 {expected} 张",
         "Correct cluster_accelerator_count if the cards were added on purpose. Otherwise find out where they come "
-        "from; partitions (MIG, CPX, vNPU) never count as cards.",
-        "若确有增加，请修正 cluster_accelerator_count；否则查明来源。分区（MIG、CPX、vNPU）不计为加速卡。",
+        "from; partitions of a card never count as cards.",
+        "若确有增加，请修正 cluster_accelerator_count；否则查明来源。卡的分区不计为加速卡。",
     ),
     "device.count.undeclared": _cause(
         UNKNOWN,
@@ -338,13 +437,22 @@ CAUSES = {
         FAIL,
         "{card} is split, {observed}; whole cards are declared",
         "{card} 已被分区：{observed}；声明为整卡",
-        "A job that asks for a card gets a part of it, or none. Drain the node and make the card whole again: "
-        "nvidia-smi mig -dci, -dgi, then -mig 0 -i <address> (takes effect with a reset); amd-smi set "
-        "--compute-partition SPX; npu-smi set -t destroy-vnpu. If it is split on purpose, declare "
-        "cluster_accelerator_partitions for the node type.",
-        "申请整卡的作业只会得到一部分，甚至得不到。请排空节点并恢复为整卡：依次执行 nvidia-smi mig -dci、-dgi，"
-        "再执行 -mig 0 -i <地址>（复位后生效）；amd-smi set --compute-partition SPX；npu-smi set -t destroy-vnpu。"
-        "若分区是有意为之，请为该节点类型声明 cluster_accelerator_partitions。",
+        "A job that asks for a card gets a part of it, or none. Drain the node and make the card whole again with the "
+        "vendor's tool. If it is split on purpose, declare cluster_accelerator_partitions for the node type.",
+        "申请整卡的作业只会得到一部分，甚至得不到。请排空节点，用厂商工具恢复为整卡。若分区是有意为之，请为该节点类"
+        "型声明 cluster_accelerator_partitions。",
+        nvidia=(
+            "Run nvidia-smi mig -dci and -dgi, then nvidia-smi -mig 0 -i <address>, which takes effect with a reset.",
+            "依次执行 nvidia-smi mig -dci、-dgi，再执行 nvidia-smi -mig 0 -i <地址>，复位后生效。",
+        ),
+        amd=(
+            "Run amd-smi set --compute-partition SPX.",
+            "执行 amd-smi set --compute-partition SPX。",
+        ),
+        ascend=(
+            "Run npu-smi set -t destroy-vnpu.",
+            "执行 npu-smi set -t destroy-vnpu。",
+        ),
     ),
     "device.partition.whole": _cause(
         FAIL,
@@ -359,10 +467,21 @@ CAUSES = {
         "{card} is split, {observed}; declared are {expected}",
         "{card} 的分区为 {observed}；声明为 {expected} 个",
         "See which are missing or too many in the evidence, and make the partitions as they are on the other cards of "
-        "the type (nvidia-smi mig -lgi, amd-smi partition, npu-smi info -t info-vnpu). A partition that exists and is "
-        "not listed is a fault of the driver: reload it on the drained node.",
-        "请在证据中查看缺少或多出的分区，并与同类型的其他卡保持一致（nvidia-smi mig -lgi、amd-smi partition、npu-smi "
-        "info -t info-vnpu）。存在却未列出的分区是驱动故障：排空节点后重新加载驱动。",
+        "the type. A partition that exists and is not listed is a fault of the driver: reload it on the drained node.",
+        "请在证据中查看缺少或多出的分区，并与同类型的其他卡保持一致。存在却未列出的分区是驱动故障：排空节点后重新加"
+        "载驱动。",
+        nvidia=(
+            "nvidia-smi mig -lgi lists them.",
+            "可用 nvidia-smi mig -lgi 列出分区。",
+        ),
+        amd=(
+            "amd-smi partition lists them.",
+            "可用 amd-smi partition 列出分区。",
+        ),
+        ascend=(
+            "npu-smi info -t info-vnpu lists them.",
+            "可用 npu-smi info -t info-vnpu 列出分区。",
+        ),
     ),
     "device.partition.unknown": _cause(
         UNKNOWN,
@@ -559,11 +678,15 @@ CAUSES = {
         FAIL,
         "{card} has a memory repair that waits for a reset of the card or a reboot",
         "{card} 有显存修复待生效，需要复位该卡或重启主机",
-        "Drain the node and see that nothing holds the card (device.processes, the persistence daemon), then reset the "
-        "card or reboot and verify again. Nothing here resets a card by itself. If the repair is still pending "
-        "afterwards, or fails, replace the card.",
-        "排空节点并确认没有进程占用该卡（device.processes、persistence 守护进程），然后复位该卡或重启主机，再重新验收。"
-        "本集合绝不自行复位。若之后仍待生效或修复失败，应更换该卡。",
+        "Drain the node and see that nothing holds the card (device.processes), then reset the card or reboot and "
+        "verify again. Nothing here resets a card by itself. If the repair is still pending afterwards, or fails, "
+        "replace the card.",
+        "排空节点并确认没有进程占用该卡（device.processes），然后复位该卡或重启主机，再重新验收。本集合绝不自行复位"
+        "。若之后仍待生效或修复失败，应更换该卡。",
+        nvidia=(
+            "The persistence daemon holds the card as well: stop it before a reset.",
+            "persistence 守护进程也会占用该卡：复位前请先停止。",
+        ),
     ),
     "device.memory_repair.replace": _cause(
         FAIL,
@@ -582,11 +705,22 @@ CAUSES = {
         UNKNOWN,
         "the memory repair of {card} could not be judged: {detail}",
         "无法判定 {card} 的显存修复状态：{detail}",
-        "Ask the vendor tool by hand (nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT; amd-smi bad-pages; npu-smi info "
-        "-t ecc -i N). Some releases do not tell it; a value that can't be read is a sign of a sick card.",
-        "用厂商工具手工查询（nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT；amd-smi bad-pages；"
-        "npu-smi info -t ecc -i N）。有些版本不提供该信息；若数值无法读取，则可能是卡有问题。",
+        "Ask the vendor tool by hand. Some releases do not tell it; a value that can't be read is a sign of a sick "
+        "card.",
+        "用厂商工具手工查询。有些版本不提供该信息；若数值无法读取，则可能是卡有问题。",
         severity=WARNING,
+        nvidia=(
+            "The command is nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT.",
+            "命令为 nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT。",
+        ),
+        amd=(
+            "The command is amd-smi bad-pages.",
+            "命令为 amd-smi bad-pages。",
+        ),
+        ascend=(
+            "The command is npu-smi info -t ecc -i N.",
+            "命令为 npu-smi info -t ecc -i N。",
+        ),
     ),
     "device.memory_repair.blocked": _blocked(
         "{card} could not be asked for its memory repair", "无法查询 {card} 的显存修复状态"
@@ -623,11 +757,21 @@ CAUSES = {
         UNKNOWN,
         "the memory errors of {card} could not be judged: {detail}",
         "无法判定 {card} 的显存错误：{detail}",
-        "See whether ECC is switched off (nvidia-smi -q -d ECC) and whether this release of the tool tells the "
-        "counters "
-        "at all.",
-        "检查是否关闭了 ECC（nvidia-smi -q -d ECC），以及当前版本的工具是否提供这些计数。",
+        "See whether ECC is switched off and whether this release of the vendor's tool tells the counters at all.",
+        "检查是否关闭了 ECC，以及当前版本的厂商工具是否提供这些计数。",
         severity=WARNING,
+        nvidia=(
+            "The command is nvidia-smi -q -d ECC.",
+            "命令为 nvidia-smi -q -d ECC。",
+        ),
+        amd=(
+            "The command is amd-smi metric --ecc.",
+            "命令为 amd-smi metric --ecc。",
+        ),
+        ascend=(
+            "The command is npu-smi info -t ecc -i N.",
+            "命令为 npu-smi info -t ecc -i N。",
+        ),
     ),
     "device.ecc.blocked": _blocked(
         "the memory errors of {card} are explained by another check or could not be asked",
@@ -685,12 +829,18 @@ CAUSES = {
         UNKNOWN,
         "what slows {card} down could not be judged: {detail}",
         "无法判定 {card} 的降频原因：{detail}",
-        "See nvidia-smi -q -d PERFORMANCE or amd-smi metric --throttle. cluster_throttles_allowed must be a list of "
-        "known "
-        "reasons.",
-        "查看 nvidia-smi -q -d PERFORMANCE 或 amd-smi metric --throttle。cluster_throttles_allowed 必须是已知原因的列"
-        "表。",
+        "Not every vendor's tool tells it; watch the clocks in the monitoring then. cluster_throttles_allowed must be "
+        "a list of known reasons.",
+        "并非所有厂商的工具都提供此信息，此时请在监控中关注频率。cluster_throttles_allowed 必须是已知原因的列表。",
         severity=WARNING,
+        nvidia=(
+            "See nvidia-smi -q -d PERFORMANCE.",
+            "查看 nvidia-smi -q -d PERFORMANCE。",
+        ),
+        amd=(
+            "See amd-smi metric --throttle.",
+            "查看 amd-smi metric --throttle。",
+        ),
     ),
     "device.throttle.blocked": _blocked(
         "what slows {card} down is explained by another check or could not be asked",
@@ -701,22 +851,26 @@ CAUSES = {
         FAIL,
         "{observed} of {expected} links of {card} are up; down: {links}",
         "{card} 的 {expected} 条互联链路中有 {observed} 条正常；断开：{links}",
-        "Look in the kernel log for link errors (NVIDIA: Xid 74, 144 to 150; switches: SXid) and see that the fabric "
-        "manager runs. All links of all cards down is the manager or a switch; one link is a card, a cable or a "
-        "bridge: "
-        "reseat it, and see whether the fault follows the card.",
-        "在内核日志中查找链路错误（NVIDIA：Xid 74、144 至 150；交换芯片：SXid），并确认 fabric manager 正在运行。所有"
-        "卡的链路"
-        "全断是管理服务或交换芯片的问题；单条断开则是卡、线缆或桥接器：重新插接，并看故障是否随卡而走。",
+        "Look in the kernel log for link errors. All links of all cards down is a switch or the service that manages "
+        "the fabric; one link is a card, a cable or a bridge: reseat it, and see whether the fault follows the card.",
+        "在内核日志中查找链路错误。所有卡的链路全断是交换芯片或互联管理服务的问题；单条断开则是卡、线缆或桥接器：重"
+        "新插接，并看故障是否随卡而走。",
+        nvidia=(
+            "Link errors are Xid 74 and 144 to 150, those of switches SXid; see that the fabric manager runs.",
+            "链路错误为 Xid 74、144 至 150，交换芯片的为 SXid；并确认 fabric manager 正在运行。",
+        ),
     ),
     "device.ports.slow": _cause(
         FAIL,
         "links of {card} run slower than those of its siblings ({expected:g} Gb/s): {links}",
         "{card} 的互联链路慢于同型号的卡（{expected:g} Gb/s）：{links}",
-        "A link that came up with fewer lanes: look at its error counters (nvidia-smi nvlink -e), reset the drained "
-        "card, "
-        "and reseat it if the link stays slow.",
-        "链路以较少通道建立：查看其错误计数（nvidia-smi nvlink -e），排空后复位该卡；若仍慢，重新插接。",
+        "A link that came up with fewer lanes: look at its error counters, reset the drained card, and reseat it if "
+        "the link stays slow.",
+        "链路以较少通道建立：查看其错误计数，排空后复位该卡；若仍慢，重新插接。",
+        nvidia=(
+            "nvidia-smi nvlink -e shows the counters.",
+            "计数可用 nvidia-smi nvlink -e 查看。",
+        ),
     ),
     "device.ports.fewer": _cause(
         FAIL,
@@ -742,12 +896,21 @@ CAUSES = {
         UNKNOWN,
         "the links of {card} could not be judged: {detail}",
         "无法判定 {card} 的互联链路：{detail}",
-        "A board in a socket always has links: ask the vendor tool for this card alone (nvidia-smi nvlink -s -i "
-        "<address>, amd-smi xgmi, npu-smi info -t hccs -i <npu> -c <chip>). Releases of amd-smi before ROCm 6.4 list "
-        "the links and do not tell their state.",
-        "插座式板卡必有互联链路：用厂商工具单独查询（nvidia-smi nvlink -s -i <地址>、amd-smi xgmi、npu-smi info -t "
-        "hccs -i <npu> -c <chip>）。ROCm 6.4 之前的 amd-smi 只列出链路，不给出其状态。",
+        "A board in a socket always has links: ask the vendor tool for this card alone.",
+        "插座式板卡必有互联链路：用厂商工具单独查询该卡。",
         severity=WARNING,
+        nvidia=(
+            "The command is nvidia-smi nvlink -s -i <address>.",
+            "命令为 nvidia-smi nvlink -s -i <地址>。",
+        ),
+        amd=(
+            "The command is amd-smi xgmi; releases before ROCm 6.4 list the links and do not tell their state.",
+            "命令为 amd-smi xgmi；ROCm 6.4 之前的版本只列出链路，不给出其状态。",
+        ),
+        ascend=(
+            "The command is npu-smi info -t hccs -i <npu> -c <chip>.",
+            "命令为 npu-smi info -t hccs -i <npu> -c <chip>。",
+        ),
     ),
     "device.ports.blocked": _blocked("{card} could not be asked for its links", "无法查询 {card} 的互联链路"),
     "device.kernel_log.ok": _cause(
@@ -768,13 +931,14 @@ CAUSES = {
         FAIL,
         "the kernel log says that {card} needs a reset or reboot: {observed}",
         "内核日志表明 {card} 需要复位或重启主机：{observed}",
-        "Drain the node; save the lines of the evidence before they are gone. Reset the card or reboot (after Xid 79 "
-        "power-cycle), then verify again: only this boot counts. If the same code comes back, run the vendor's "
-        "diagnosis "
-        "and replace the card.",
-        "排空节点，并先保存证据中的日志。复位该卡或重启主机（Xid 79 后须断电重启），再重新验收：只看本次启动的日志。若"
-        "同一代码再"
-        "次出现，运行厂商诊断工具并更换该卡。",
+        "Drain the node; save the lines of the evidence before they are gone. Reset the card or reboot, then verify "
+        "again: only this boot counts. If the same code comes back, run the vendor's diagnosis and replace the card.",
+        "排空节点，并先保存证据中的日志。复位该卡或重启主机，再重新验收：只看本次启动的日志。若同一代码再次出现，运"
+        "行厂商诊断工具并更换该卡。",
+        nvidia=(
+            "After Xid 79 power-cycle the node.",
+            "Xid 79 后须断电重启节点。",
+        ),
     ),
     "device.kernel_log.replace": _cause(
         FAIL,
@@ -1133,10 +1297,41 @@ def tidy(words: str) -> str:
     return re.sub(r"(?<=[\u4e00-\u9fff]) +(?=[\u4e00-\u9fff])", "", words)
 
 
-def hint_text(cause: str, language: str = "en") -> str:
-    """Return what to do next about ``<check>.<cause>``; "" where nothing is to do or the cause is not known."""
-    known = CAUSES.get(cause)
-    return known.hint[_language(language)] if known else ""
+def hint_text(cause: str, language: str = "en", vendor: str | None = None) -> str:
+    """Return what to do next about ``<check>.<cause>``; "" where nothing is to do or the cause is not known.
+
+    Of what holds for one vendor alone, that of ``vendor`` is told; without one, all of it, each behind its vendor's
+    name.
+    """
+    known, language = CAUSES.get(cause), _language(language)
+    if known is None:
+        return ""
+    told = [known.hint[language]]
+    for name, words in known.vendors.items():
+        if vendor is None:
+            told.append(WORDS[language]["of"].format(VENDORS[name][language], words[language]))
+        elif vendor == name:
+            told.append(words[language])
+    return ("" if language == "zh" else " ").join(told)
+
+
+def readable(template: str, language: str = "en") -> str:
+    """Return a message with words in place of its fields, for who reads what a check can say."""
+
+    def word(field: re.Match) -> str:
+        # An addition that may be empty follows its word without a blank ("loaded{version}"); "x{observed}" is one word.
+        blank = " " if len(field["before"]) > 1 else ""
+        return f"{field['before']}{blank}<{FIELDS[field['name']][_language(language)]}>"
+
+    return re.sub(r"(?P<before>[A-Za-z]*)\{(?P<name>\w+)[^{}]*\}", word, template).replace("><", "> <")
+
+
+def outcome(cause: str, language: str = "en") -> str:
+    """Return verdict and severity of ``<check>.<cause>`` in words; where nothing is wrong, the verdict alone."""
+    spec, words = CAUSES[cause], WORDS[_language(language)]
+    if spec.verdict not in (FAIL, UNKNOWN):
+        return words[spec.verdict]
+    return words["comma"].join((words[spec.verdict], words[spec.severity]))
 
 
 def check_of(cause: str) -> str:
@@ -1148,22 +1343,17 @@ _PAGE: dict[str, dict] = {
     "en": {
         "title": "Faults: what a finding means and what to do",
         "intro": "Rendered from plugins/module_utils/_accel/hints.py by tests/render_faults.py; change it there.\n\n"
-        "Each finding names its cause in `hint`. Words in braces are filled in by the check. `unknown` means that it\n"
-        "could not be measured; it never counts as a pass. A warning is counted and shown, but does not fail a run.",
-        "verdict": "{verdict}, {severity}",
-        "verdicts": {PASS: "pass", FAIL: "fail", UNKNOWN: "unknown", NOT_APPLICABLE: "not applicable"},
-        "severities": {CRITICAL: "critical", WARNING: "warning"},
+        "Each finding names its cause in `hint`. Words in angle brackets are filled in by the check. `unknown`\n"
+        "means that it could not be measured; it never counts as a pass. A warning is counted and shown, but does\n"
+        "not fail a run.",
         "fine": "When all is well: ",
         "line": "{verdict}: {message}",
     },
     "zh": {
         "title": "故障手册：检查结果的含义与处理",
         "intro": "由 tests/render_faults.py 根据 plugins/module_utils/_accel/hints.py 生成，请在源文件中修改。\n\n"
-        "每条检查结果的 `hint` 字段指明其原因，花括号内的内容由检查填入。`无法判定` 表示未能测得，绝不视为通过；\n"
+        "每条检查结果的 `hint` 字段指明其原因，尖括号内的内容由检查填入。`无法判定` 表示未能测得，绝不视为通过；\n"
         "`警告` 会计数并显示，但不会使本次运行失败。",
-        "verdict": "{verdict}，{severity}",
-        "verdicts": {PASS: "通过", FAIL: "不通过", UNKNOWN: "无法判定", NOT_APPLICABLE: "不适用"},
-        "severities": {CRITICAL: "严重", WARNING: "警告"},
         "fine": "正常时：",
         "line": "{verdict}：{message}",
     },
@@ -1179,22 +1369,15 @@ def faults_page(language: str = "en") -> str:
         for cause, spec in CAUSES.items():
             if check_of(cause) != check:
                 continue
-            message = _plain(spec.message[language])
+            message = _escaped(readable(spec.message[language], language))
             if spec.verdict == PASS:
                 lines += [f"{words['fine']}{message}", ""]
                 continue
-            verdict = words["verdicts"][spec.verdict]
-            if spec.verdict != NOT_APPLICABLE:
-                verdict = words["verdict"].format(verdict=verdict, severity=words["severities"][spec.severity])
+            verdict = outcome(cause, language)
             lines += [f"### {cause}", "", words["line"].format(verdict=verdict, message=message), ""]
             if spec.hint[language]:
-                lines += [_escaped(spec.hint[language]), ""]
+                lines += [_escaped(hint_text(cause, language)), ""]
     return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def _plain(words: str) -> str:
-    """Return a template without its number formats, as Markdown."""
-    return _escaped(re.sub(r"\{([^{}:]+):[^{}]*\}", r"{\1}", words))
 
 
 def _escaped(words: str) -> str:

@@ -191,6 +191,7 @@ def finding(
     observed: object = None,
     evidence: Iterable[dict] = (),
     blocked_by: str | None = None,
+    vendor: str | None = None,
     **params: object,
 ) -> dict:
     """Return the finding of ``<check>.<cause>`` as a dict; verdict, severity and layer come from ``hints``.
@@ -218,6 +219,7 @@ def finding(
             ),
             evidence=[] if spec.verdict in (PASS, NOT_APPLICABLE) else list(evidence),
             blocked_by=blocked_by,
+            vendor=vendor,
             at=now,
         )
     )
@@ -650,6 +652,11 @@ class _HostJudge:
         self.say = words(language)
         self.state = state_of(self.observation, self.declared)
         self.cards = cards_of(self.observation, language)
+        vendors = {card.vendor for card in self.cards if card.vendor}
+        if self.state.vendor and not self.state.strange:
+            vendors = {self.state.vendor}
+        # What is told of the host is told of these cards; of several vendors' it is nobody's.
+        self.vendor = vendors.pop() if len(vendors) == 1 else None
         self.ports_of_model = conditions.ports_of_model(self.cards)
         self.found: list[dict] = []
         # Subject -> its checks that failed by themselves -> how severe that is.
@@ -658,6 +665,7 @@ class _HostJudge:
     def add(self, cause: str, card: _Card | None = None, **values) -> None:
         values["card"] = card.name if card is not None else self.host
         values.setdefault("language", self.language)
+        values["vendor"] = card.vendor or self.vendor if card is not None else self.vendor
         one = finding(cause, self.host, card.subject if card else None, now=self.at, **values)
         failed = self.failed.setdefault(one["subject"], {})
         if one["verdict"] == FAIL and not one["blocked_by"]:

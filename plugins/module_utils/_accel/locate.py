@@ -11,6 +11,7 @@ hotplug slot (``/sys/bus/pci/slots/<name>/attention``, which is only there when 
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,55 @@ from .vendors.base import Vendor
 
 ROOT = "/sys/bus/pci"
 
+WORDS = {
+    "en": {
+        "comma": ", ",
+        "semicolon": "; ",
+        "slot": "slot {0}",
+        "serial": "serial {0}",
+        "led": "enclosure light of {0}",
+        "enclosure": "enclosure place {0}",
+        "attention": "attention indicator of slot {0}",
+        "on": "{light} of {card} is on",
+        "off": "{light} of {card} is off",
+        "not_on": "{light} of {card} is not on: {why}",
+        "not_off": "{light} of {card} is not off: {why}",
+        "shared": "; it is the light of {0} too",
+        "no_card": "no card of this node is {0!r}; accelctl devices lists them",
+        "silent": "; these cards tell neither serial nor UUID: {0}. If it is one of them, give the address",
+        "no_bus": "; the PCI bus could not be read",
+        "no_address": "nothing tells the address of {0}, so its light can't be looked for",
+        "no_light": "no light is known at {0}: neither an enclosure nor a slot of the kernel has one",
+        "several": "several lights claim {0}: {1}; none was touched",
+        "not_written": "{0} can't be written: {1}",
+        "root": " (try as root)",
+        "deaf": "{0} was written, but reads {1!r}",
+    },
+    "zh": {
+        "comma": "，",
+        "semicolon": "；",
+        "slot": "槽位 {0}",
+        "serial": "序列号 {0}",
+        "led": "{0} 机箱定位灯",
+        "enclosure": "机箱位 {0} 定位灯",
+        "attention": "槽位 {0} 提示灯",
+        "on": "{card} 的{light}：已点亮",
+        "off": "{card} 的{light}：已熄灭",
+        "not_on": "{card} 的{light}未点亮：{why}",
+        "not_off": "{card} 的{light}未熄灭：{why}",
+        "shared": "；该灯也属于 {0}",
+        "no_card": "本节点没有加速卡 {0!r}；可用 accelctl devices 列出",
+        "silent": "；以下加速卡未给出序列号与 UUID：{0}。若要找的是其中之一，请改用地址",
+        "no_bus": "；无法读取 PCI 总线",
+        "no_address": "无法得知 {0} 的地址，因此无法查找其定位灯",
+        "no_light": "{0} 处没有已知的灯：机箱与内核槽位均未提供",
+        "several": "有多个灯对应 {0}：{1}；未作任何操作",
+        "not_written": "无法写入 {0}：{1}",
+        "root": "（请以 root 执行）",
+        "deaf": "已写入 {0}，但读回为 {1!r}",
+    },
+}
+
 
 @dataclass
 class Place:
@@ -31,20 +81,28 @@ class Place:
     slot: str | None = None
     serial: str | None = None
 
-    @property
-    def name(self) -> str:
+    def name(self, say: dict) -> str:
         """Return the card as a person would name it."""
-        told = [f"slot {self.slot}" if self.slot else "", f"serial {self.serial}" if self.serial else ""]
-        return ", ".join(one for one in (self.address, *told) if one)
+        told = [(key, value) for key, value in (("slot", self.slot), ("serial", self.serial)) if value]
+        names = [self.address, *(say[key].format(value) for key, value in told)]
+        return say["comma"].join(one for one in names if one)
 
 
 @dataclass
 class Light:
-    """One indicator. ``others`` are cards that share it, so that it does not tell one from the other."""
+    """One indicator: what ``kind`` it is (a key of WORDS) and where.
+
+    ``others`` are cards that share it, so that it does not tell one from the other.
+    """
 
     path: str
-    name: str
+    kind: str
+    place: str
     others: list[str] = field(default_factory=list)
+
+    def name(self, say: dict) -> str:
+        """Return the indicator as a person would name it."""
+        return say[self.kind].format(self.place)
 
 
 def is_address(word: str) -> bool:
@@ -102,18 +160,15 @@ def lights(runner: Runner, address: str, cards: Iterable[str] = (), root: str = 
     below = {card: runner.realpath(os.path.join(root, "devices", card)) for card in cards}
     for position, one in enumerate(chain):
         own = path if not position else path[: path.index(f"/{one}/") + len(one) + 1]
-        found = [
-            Light(led, f"enclosure light of {one}")
-            for led in runner.glob(f"/sys/class/leds/{one}:enclosure:locate/brightness")
-        ]
+        found = [Light(led, "led", one) for led in runner.glob(f"/sys/class/leds/{one}:enclosure:locate/brightness")]
         for device in [] if found else runner.glob("/sys/class/enclosure/*/*/device"):
             component = os.path.dirname(device)
             if runner.realpath(device) == own and runner.glob(f"{component}/locate"):
-                found.append(Light(f"{component}/locate", f"enclosure place {os.path.basename(component)}"))
+                found.append(Light(f"{component}/locate", "enclosure", os.path.basename(component)))
         for slot in [] if found else pci.slot_table(runner, root):
             attention = os.path.join(root, "slots", slot["name"], "attention")
             if slot["address"] == pci.normalise_device(one) and runner.glob(attention):
-                found.append(Light(attention, f"attention indicator of slot {slot['name']}"))
+                found.append(Light(attention, "attention", slot["name"]))
         if found:
             place = pci.normalise_device(one)
             shared = [
@@ -141,7 +196,7 @@ def _above(path: str) -> list[str]:
     return found
 
 
-def switch(runner: Runner, light: Light, on: bool) -> str | None:
+def switch(runner: Runner, light: Light, on: bool, say: dict) -> str | None:
     """Turn an indicator on or off; return why it is not as it should be, None when it is.
 
     What was written is read back: a file that takes a value without a light behind it is no light.
@@ -149,9 +204,55 @@ def switch(runner: Runner, light: Light, on: bool) -> str | None:
     wanted = "1" if on else "0"
     problem = runner.write(light.path, wanted)
     if problem:
-        return f"{light.path} can't be written: {problem}"
+        return say["not_written"].format(light.path, problem) + (say["root"] if problem in _NOT_ALLOWED else "")
     now = runner.read(light.path)
     # 2 is "blinking" where the slot does so by itself.
     if now == wanted or (on and now == "2"):
         return None
-    return f"{light.path} was written, but reads {now!r}"
+    return say["deaf"].format(light.path, now)
+
+
+_NOT_ALLOWED = (os.strerror(errno.EACCES), os.strerror(errno.EPERM))
+
+
+def answer(
+    runner: Runner, word: str, on: bool, observation: Mapping, record: Mapping | None, language: str = "en"
+) -> tuple[list[str], list[str]]:
+    """Turn the light at the card that ``word`` names on or off; return what was done, and what was not and why."""
+    say = WORDS[language]
+    places = find(word, observation, record)
+    if not places:
+        return [], [_no_card(word, observation, say)]
+    names = say["semicolon"].join(place.name(say) for place in places)
+    ours = {place.address for place in places if place.address}
+    if not ours:
+        return [], [say["no_address"].format(names)]
+    seen = [*observation["devices"], *observation["unanswered"]]
+    cards = [one["pci_address"] for one in seen if one["pci_address"]]
+    found = {light.path: light for address in sorted(ours) for light in lights(runner, address, cards)}
+    if not found:
+        return [], [say["no_light"].format(names)]
+    if len(found) > 1 and len(ours) == 1:
+        return [], [say["several"].format(names, say["comma"].join(found))]
+    done, failed = [], []
+    for light in found.values():
+        problem = switch(runner, light, on, say)
+        values = {"light": light.name(say), "card": names, "why": problem}
+        if problem:
+            failed.append(say["not_on" if on else "not_off"].format(**values))
+            continue
+        others = [card for card in light.others if card not in ours]
+        shared = say["shared"].format(say["comma"].join(others)) if others else ""
+        done.append(say["on" if on else "off"].format(**values) + shared)
+    return done, failed
+
+
+def _no_card(word: str, observation: Mapping, say: dict) -> str:
+    """Return that a card is not known, and what keeps that from being a proof that it is not there."""
+    told = say["no_card"].format(word)
+    seen = [*observation["devices"], *observation["unanswered"]]
+    silent = [one for one in seen if not one["serial"] and not one["uuid"]]
+    if silent and not is_address(word):
+        places = (Place(one["pci_address"], place_of(one)).name(say) for one in silent)
+        told += say["silent"].format(say["comma"].join(places))
+    return told + (say["no_bus"] if observation.get("bus_count", 0) is None else "")

@@ -246,6 +246,7 @@ class Finding:
     ``subject`` is the slot name of a card (its PCI address when it has none) or the host. ``cards`` are such names
     where one finding of the host is about several of its cards.
     ``blocked_by`` names the failed check that made this one unknown.
+    ``vendor`` is that of the card, or of all cards of the host: what to do differs by it. None where there is no one.
     """
 
     check: str
@@ -261,6 +262,7 @@ class Finding:
     evidence: list[dict] = field(default_factory=list)
     blocked_by: str | None = None
     cards: list[str] = field(default_factory=list)
+    vendor: str | None = None
     at: str | None = None
 
 

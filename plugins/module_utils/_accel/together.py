@@ -27,14 +27,14 @@ def tell(found: list[dict], cards: Sequence, say: dict) -> list[dict]:
     no other check are put together, those of at least two cards, and those of all cards of a model that answer.
     """
     by_subject = {card.subject: card for card in cards}
-    groups: dict[tuple[str, str], list[dict]] = {}
+    groups: dict[tuple[str, str | None, str], list[dict]] = {}
     for one in found:
         card = by_subject.get(one["subject"])
         if card and (one["verdict"], one["severity"], one["blocked_by"]) == (UNKNOWN, WARNING, None):
-            # The words without the name: what is said of each of them.
-            groups.setdefault((one["hint"], one["message"].replace(card.name, "\0")), []).append(one)
+            # The words without the name: what is said of each of them. What to do then differs by vendor.
+            groups.setdefault((one["hint"], one["vendor"], one["message"].replace(card.name, "\0")), []).append(one)
     merged: dict[str, list[dict]] = {}
-    for (hint, _text), group in sorted(groups.items(), key=lambda item: -len(item[1])):
+    for (hint, _vendor, _text), group in sorted(groups.items(), key=lambda item: -len(item[1])):
         # Of a check there is one finding a subject; cards that lack something else keep their own.
         check = group[0]["check"]
         if len(group) > 1 and check not in merged and (hint in _ORDINARY or _all_alike(group, cards)):

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import observations as seen
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge, reader
+from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge, reader, record, shown
+from ansible_collections.accel.cluster.plugins.module_utils._accel import runner as tools_runner
 from ansible_collections.accel.cluster.plugins.modules import accelctl
 from doubles import HANG, RecordedRunner
 from test_probe import LINKS, document
@@ -78,7 +79,7 @@ def finding(verdict: str, severity: str = "critical") -> dict:
     ],
 )
 def test_exit_status(findings: list[dict], status: int) -> None:
-    assert cli.exit_status(findings) == status
+    assert shown.exit_status(findings) == status
 
 
 def test_cards_without_a_tool_are_listed_and_are_no_pass(tmp_path, capsys) -> None:
@@ -208,15 +209,47 @@ def test_each_hint_is_told_once_behind_all_that_it_is_about() -> None:
         told_of("device.link_speed.no_reading", "SXM2", **idle),
         told_of("device.link_speed.ok", "SXM3", observed=32.0),
     ]
-    lines = cli.show_findings(judged, "en").splitlines()
+    lines = shown.show_findings(judged, "en").splitlines()
     # What is critical comes first.
-    assert [line.split()[:3] for line in lines[:1]] == [["fail", "device.health", "SXM2:"]]
-    assert [line.split()[:3] for line in lines[2:4]] == [
-        ["warning", "device.link_speed", "SXM1:"],
-        ["warning", "device.link_speed", "SXM2:"],
-    ]
+    assert lines[0].startswith("fail (critical)     device.health  SXM2: ")
+    assert lines[2].startswith("unknown (warning)   device.link_speed  SXM1: ")
+    assert lines[3].startswith("unknown (warning)   device.link_speed  SXM2: ")
     assert lines[4].startswith("        No fault: an idle card")
-    assert lines[5:] == ["1 fail, 1 pass, 2 warning"]
+    assert lines[5:] == ["1 pass, 1 fail, 2 unknown, 0 not applicable"]
+
+
+def test_verdict_and_severity_are_told_apart_the_worst_first() -> None:
+    """A warning may be a fault or something that nobody knows: one needs a repair, the other a look."""
+    judged = [
+        told_of("device.link_speed.no_reading", "SXM1", observed=2.5, expected=32.0),
+        told_of("device.temperature.hot", "SXM2", observed=86.0, expected=87.0, margin=3.0),
+        told_of("device.memory.blocked", "SXM3", blocked_by="device.query"),
+        told_of("device.health.unknown", "SXM3", observed="?"),
+        told_of("device.ecc.blocked", "SXM4", blocked_by="device.memory_repair"),
+        told_of("device.memory.undeclared", "SXM4"),
+        told_of("device.health.critical", "SXM4", observed="the card requires a reset"),
+    ]
+    lines = [line for line in shown.show_findings(judged, "en").splitlines() if not line.startswith(" ")]
+    assert [(line[:20].rstrip(), *line[20:].split()[:2]) for line in lines[:-1]] == [
+        ("fail (critical)", "device.health", "SXM4:"),
+        ("unknown (critical)", "device.health", "SXM3:"),
+        # What waits for another check explains nothing.
+        ("unknown (critical)", "device.memory", "SXM3:"),
+        ("unknown (critical)", "device.ecc", "SXM4:"),
+        ("fail (warning)", "device.temperature", "SXM2:"),
+        ("unknown (warning)", "device.link_speed", "SXM1:"),
+    ]
+    assert lines[-1] == "0 pass, 2 fail, 4 unknown, 1 not applicable"
+    chinese = [line for line in shown.show_findings(judged, "zh").splitlines() if not line.startswith(" ")]
+    # A Chinese letter is as wide as two others: the checks begin in one column of the terminal.
+    assert chinese[0].startswith("不通过（严重）    device.health  SXM4")
+    assert chinese[1].startswith("无法判定（严重）  device.health  SXM3")
+    assert chinese[-1] == "通过 0，不通过 2，无法判定 4，不适用 1"
+
+
+def test_no_finding_is_no_count_of_zeros() -> None:
+    assert shown.show_findings([], "en") == "nothing was checked"
+    assert shown.health_line(3, [], language="zh") == "UNKNOWN 没有检查任何项目"
 
 
 def test_a_card_that_does_not_answer_is_shown_in_its_slot_with_its_serial() -> None:
@@ -236,7 +269,7 @@ def test_a_card_that_does_not_answer_is_shown_in_its_slot_with_its_serial() -> N
         "devices": [card("SXM10", **well), card("SXM2", **well)],
         "unanswered": [card("SXM1", **lost), card(None, **nameless)],
     }
-    rows = [line.split() for line in cli.show_devices(seen).splitlines()]
+    rows = [line.split() for line in shown.show_devices(seen).splitlines()]
     assert [(row[0], row[3], row[4], row[5]) for row in rows] == [
         ("SLOT", "MODEL", "SERIAL", "STATE"),
         ("SXM1", "H100", "S1", "lost"),
@@ -358,8 +391,8 @@ def test_check_prints_what_could_not_be_read(tmp_path, capsys, damage, words) ->
     (tmp_path / "slots.json").write_text(damage)
     assert cli.main(["check", "--node-file", path], one_card_answers("0000:18:00.0")) == 0
     out = capsys.readouterr().out
-    assert "warning device.observation  gpu-01: " in out and words in out
-    assert out.splitlines()[-1].endswith(" pass, 1 warning")
+    assert "unknown (warning)   device.observation  gpu-01: " in out and words in out
+    assert " pass, 0 fail, 1 unknown, " in out.splitlines()[-1]
 
 
 def test_check_prints_that_the_declared_slot_map_is_wrong(tmp_path, capsys) -> None:
@@ -405,22 +438,28 @@ FEWER = "device.count gpu-01: 7 of 8 cards answer"
 @pytest.mark.parametrize(
     ("findings", "line"),
     [
-        ([full("pass"), full("not_applicable")], "OK 1 of 2 findings pass"),
+        ([full("pass"), full("not_applicable")], "OK 1 pass, 0 fail, 0 unknown, 1 not applicable"),
         ([full("pass"), full("fail")], f"CRITICAL {FEWER}"),
         ([full("fail", "warning", "a.b"), full("fail"), full("fail")], f"CRITICAL {FEWER} (+1 more)"),
         ([full("fail", "warning", "a.b")], "WARNING a.b gpu-01: 7 of 8 cards answer"),
         ([full("unknown", check="a.b", blocked_by="c"), full("unknown")], f"UNKNOWN {FEWER} (+1 more)"),
-        ([], "UNKNOWN 0 of 0 findings pass"),
+        ([], "UNKNOWN nothing was checked"),
     ],
 )  # fmt: skip
 def test_health_is_one_line(findings, line):
-    assert cli.health_line(cli.exit_status(findings), findings) == line
+    assert shown.health_line(shown.exit_status(findings), findings) == line
+
+
+def test_health_counts_in_the_language_of_the_site():
+    """Its first word stays: programs look for it."""
+    assert shown.health_line(0, [full("pass")], language="zh") == "OK 通过 1，不通过 0，无法判定 0，不适用 0"
+    assert shown.health_line(2, [full("fail"), full("fail")], language="zh") == f"CRITICAL {FEWER}（另有 1 项）"
 
 
 def test_health_is_one_short_line_whatever_a_tool_said():
     findings = [full("fail", message="x\r\n\t" * 900), full("fail")]
-    line = cli.health_line(2, findings)
-    assert len(line) <= cli.LINE and "\n" not in line and line.endswith("... (+1 more)")
+    line = shown.health_line(2, findings)
+    assert len(line) <= shown.LINE and "\n" not in line and line.endswith("... (+1 more)")
 
 
 def test_health_judges_as_check_does(tmp_path, capsys):
@@ -477,6 +516,79 @@ def test_what_a_command_takes_is_checked(capsys, words):
     with pytest.raises(SystemExit) as ended:
         cli.main(words, runner())
     assert ended.value.code == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("metrics --json", "metrics takes no --json (only devices, slots, check, health)"),
+        ("explain device.count --json", "explain takes no --json "),
+        ("explain device.count --timeout 3", "explain takes no --timeout "),
+        ("explain device.count --limit 3", "explain takes no --limit "),
+        ("health --keep", "health takes no --keep (only check)"),
+        ("devices --off", "devices takes no --off (only locate)"),
+        ("slots --language en", "slots takes no --language (only check, health, explain, locate)"),
+        ("locate SXM1 --json", "locate takes no --json "),
+    ],
+)
+def test_an_option_that_a_command_does_not_use_is_refused(capsys, words, told) -> None:
+    """Who writes metrics --json waits for JSON, and would read something else."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words.split(), runner())
+    assert ended.value.code == 3
+    out, err = capsys.readouterr()
+    assert not out and err.startswith("usage: accelctl") and f"accelctl: {told}" in err
+
+
+def test_every_command_is_told_which_options_it_takes() -> None:
+    takes = {
+        command: {name for name, commands in cli.TAKEN_BY.items() if command in commands} for command in cli.COMMANDS
+    }
+    ask = {"timeout", "limit"}
+    assert takes == {
+        "devices": {"json", *ask},
+        "slots": {"json", *ask},
+        "check": {"json", "keep", "language", *ask},
+        "health": {"json", "language", *ask},
+        "metrics": ask,
+        "explain": {"language"},
+        "locate": {"off", "language", *ask},
+    }
+
+
+@pytest.mark.parametrize("page", ["operations.md", "zh/operations.md"])
+def test_the_page_of_operations_has_every_exit_status_and_limit(page) -> None:
+    text = (Path(__file__).parents[5] / "docs" / page).read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    for status in (cli.EXIT_INTERRUPTED, 128 + signal.SIGHUP, 128 + signal.SIGTERM):
+        assert any(str(status) in row for row in rows), status
+    megabytes = (reader.MOST_BYTES, record.MOST_BYTES, tools_runner.READ_BYTES, tools_runner.FLOOD_BYTES)
+    told = [f"{number >> 20} MiB" for number in megabytes]
+    told += [f"{cli.SHARE * 100:g} %", f"{shown.LINE} "]
+    unit = "seconds" if page == "operations.md" else "秒"
+    seconds = {*cli.LIMIT_SECONDS.values(), cli.LEAST_SECONDS, cli.GRACE, cli.NODE_FILE_SECONDS, record.MOST_SECONDS}
+    told += [f"{number:g} {unit}" for number in {*seconds, tools_runner.READ_SECONDS}]
+    assert [words for words in told if not any(words in row for row in rows)] == []
+
+
+def test_the_example_for_slurm_drains_no_node_whose_check_was_interrupted(tmp_path) -> None:
+    """143 is no verdict."""
+    pages = [Path(__file__).parents[5] / "docs" / page for page in ("operations.md", "zh/operations.md")]
+    for page in pages:
+        (script,) = [
+            part.partition("```")[0]
+            for part in page.read_text(encoding="utf-8").split("```sh\n")
+            if "HealthCheck" not in part.partition("```")[0] and "accelctl health" in part.partition("```")[0]
+        ]
+        for name, text in (("accelctl", 'exit "$STATUS"'), ("scontrol", 'echo "$@" >> "$NOTE"')):
+            (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tmp_path / name).chmod(0o755)
+        script = script.replace("/usr/local/bin/accelctl", "accelctl")
+        for status, drains in ((0, False), (1, False), (2, True), (3, True), (130, False), (143, False)):
+            note = tmp_path / f"{page.parent.name}-{status}"
+            env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "STATUS": str(status), "NOTE": str(note)}
+            subprocess.run(["sh", "-c", script], env=env, check=False, timeout=20)
+            assert note.exists() == drains, status
 
 
 # ------------------------------------------------------------------------------------------------------ the program
@@ -791,7 +903,7 @@ def test_what_ends_at_its_limit_leaves_no_tool_behind(program, tmp_path) -> None
     assert (process.returncode, told[0]) == (3, "UNKNOWN accelctl health: no answer within 2 s\n")
 
 
-@pytest.mark.parametrize("command", ["health", "check", "devices"])
+@pytest.mark.parametrize("command", ["health", "check"])
 def test_a_terminal_that_has_not_all_letters_changes_no_exit_status(tmp_path, monkeypatch, command) -> None:
     """slurmd starts programs with the locale of the system, which need not know Chinese."""
     path = node_file(tmp_path)

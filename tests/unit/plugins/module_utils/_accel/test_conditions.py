@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import observations as seen
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, hints, judge
+from ansible_collections.accel.cluster.plugins.module_utils._accel import hints, judge, shown
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import THROTTLES
 from observations import NOW
 from test_judge import PARTITIONS, PARTS, altered, devices, links, one, pcie_only, state, turned
@@ -153,7 +153,7 @@ def test_what_follows_from_a_warning_is_no_more_than_a_warning():
     observation["devices"][6]["readings"]["throttles"] = ["thermal"]
     found = devices(observation)
     assert one(found, "device.throttle", "SXM5")["severity"] == "warning"
-    assert (judge.verdict(found), cli.exit_status(found)) == ("pass", cli.EXIT_WARNING)
+    assert (judge.verdict(found), shown.exit_status(found)) == ("pass", shown.EXIT_WARNING)
     # What follows from a fault stays one.
     observation = altered("repair.state", "reset")
     observation["devices"][6]["ecc"]["uncorrected_volatile"] = 2

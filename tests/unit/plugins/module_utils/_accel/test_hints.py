@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import hints
+from ansible_collections.accel.cluster.plugins.module_utils._accel import hints, registry
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import LAYERS, SEVERITIES, VERDICTS
 
 DOCS = Path(__file__).resolve().parents[5] / "docs"
@@ -80,7 +80,7 @@ def test_a_message_with_a_gap_is_better_than_a_crash():
 def test_the_texts_of_a_language_that_is_not_known_are_english():
     assert hints.text("device.driver.not_loaded", "fr") == "the kernel module of the driver is not loaded"
     assert hints.text("device.driver.not_loaded", "zh") == "驱动的内核模块未加载"
-    assert hints.hint_text("device.driver.not_loaded", "fr") == hints.CAUSES["device.driver.not_loaded"].hint["en"]
+    assert hints.hint_text("device.driver.no_library", "fr") == hints.CAUSES["device.driver.no_library"].hint["en"]
     assert hints.hint_text("no.such.cause") == ""
 
 
@@ -95,4 +95,54 @@ def test_the_page_of_faults_has_every_cause():
     page = hints.faults_page("en")
     for cause, spec in hints.CAUSES.items():
         assert (f"### {cause}\n" in page) == (spec.verdict != "pass")
-    assert ":g}" not in page
+
+
+def test_every_field_of_a_message_has_words_and_no_words_lack_a_field():
+    used = {name for spec in hints.CAUSES.values() for name in FIELDS.findall(spec.message["en"])}
+    assert used == set(hints.FIELDS)
+    for spec in hints.CAUSES.values():
+        for language in hints.LANGUAGES:
+            assert not set("{}") & set(hints.readable(spec.message[language], language))
+    for words in hints.FIELDS.values():
+        assert not CHINESE.search(words["en"]) and CHINESE.search(words["zh"])
+
+
+def test_fields_in_words():
+    assert hints.readable("loaded{version}{note}, x{observed:.1f}, ({names[0]})") == (
+        "loaded <version> <note>, x<value seen>, (<names>)"
+    )
+
+
+# What only one vendor has. An error code, a module or a device node sends others astray as a tool does.
+OWN = {
+    "nvidia": ("nvidia", "nouveau", "xid", "nvlink", "mig ", "fabric manager", "persistence"),
+    "amd": ("amd", "rocm", "kfd", "xgmi", "cpx"),
+    "ascend": ("npu-smi", "davinci", "ascend", "昇腾", "hccs", "vnpu", "-8005", "-8020"),
+    "gaudi": ("hl-smi",),
+}
+TOOL = re.compile(r"\b(?:[a-z]+[-_]?smi|cnmon|neuron-ls|tpu-info)\b")
+
+
+@pytest.mark.parametrize("language", hints.LANGUAGES)
+@pytest.mark.parametrize("cause", hints.CAUSES)
+def test_a_hint_names_no_tool_of_another_vendor_than_the_card(cause, language):
+    for vendor in (*registry.VENDORS, "acme"):
+        told = hints.hint_text(cause, language, vendor).lower()
+        foreign = [word for other, words in OWN.items() if other != vendor for word in words if word in told]
+        assert not foreign, (vendor, told)
+        assert vendor in OWN or not TOOL.search(told)
+
+
+def test_what_holds_for_one_vendor_alone_is_told_of_its_cards_and_where_no_card_is_meant_of_all():
+    for cause, spec in hints.CAUSES.items():
+        for language in hints.LANGUAGES:
+            every = hints.hint_text(cause, language)
+            assert every.startswith(spec.hint[language])
+            for vendor, words in spec.vendors.items():
+                assert vendor in registry.VENDORS and set(words) == set(hints.LANGUAGES)
+                assert hints.hint_text(cause, language, vendor).endswith(words[language])
+                assert words[language] in every and hints.VENDORS[vendor][language] in every
+    assert sum(bool(spec.vendors) for spec in hints.CAUSES.values()) >= 10
+    assert hints.hint_text("device.throttle.unknown", "en", "nvidia").endswith("See nvidia-smi -q -d PERFORMANCE.")
+    assert "NVIDIA: See nvidia-smi -q -d PERFORMANCE. AMD: " in hints.hint_text("device.throttle.unknown")
+    assert hints.hint_text("no.such.cause", "en", "nvidia") == ""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, locate
@@ -141,3 +142,59 @@ def test_a_card_of_a_vendor_that_the_site_declares(capsys, tmp_path):
     status = cli.main(["locate", ONE, "--node-file", str(tmp_path / "node.json")], host)
     assert (status, capsys.readouterr().err) == (0, "")
     assert host.written == [("/sys/bus/pci/slots/5/attention", "1")]
+
+
+CHINESE = re.compile("[\u4e00-\u9fff]")
+
+
+@pytest.mark.parametrize("key", locate.WORDS["en"])
+def test_every_text_is_there_in_both_languages(key):
+    assert set(locate.WORDS["en"]) == set(locate.WORDS["zh"])
+    fields = [sorted(re.findall(r"\{\w*[^{}]*\}", locate.WORDS[language][key])) for language in ("en", "zh")]
+    assert fields[0] == fields[1]
+    assert not CHINESE.search(locate.WORDS["en"][key])
+    assert CHINESE.search(locate.WORDS["zh"][key]) or key in ("comma", "semicolon")
+
+
+def test_it_speaks_chinese(capsys):
+    host = Host({**slot("5", "0000:18:00"), **slot("6", "0000:2a:00")})
+    assert run(capsys, host, ONE, "--language", "zh")[1] == f"{ONE} 的槽位 5 提示灯：已点亮\n"
+    assert run(capsys, host, ONE, "--off", "--language", "zh")[1] == f"{ONE} 的槽位 5 提示灯：已熄灭\n"
+    assert run(capsys, Host(slot("3", "0000:01:00")), ONE, "--language", "zh")[1].endswith(f"；该灯也属于 {TWO}\n")
+    path = "/sys/bus/pci/slots/5/attention"
+    for host, word in (
+        (Host(), "SXM9"),
+        (Host(), ONE),
+        (Host({**slot("5", "0000:18:00"), **slot("5-1", "0000:18:00")}), ONE),
+        (Host(slot("5", "0000:18:00"), deaf=[path]), ONE),
+        (Host(slot("5", "0000:18:00"), readonly=[path]), ONE),
+    ):
+        status, out, err = run(capsys, host, word, "--language", "zh")
+        assert (status, out) == (3, "") and CHINESE.search(err), err
+
+
+def test_a_card_that_is_not_found_while_others_do_not_answer_is_not_said_to_be_absent(capsys):
+    """Its serial is what a silent card can't tell: that nobody has it proves nothing."""
+    status, _out, err = run(capsys, Host(), "165042300")
+    assert status == 3
+    assert f"these cards tell neither serial nor UUID: {ONE}, {TWO}. " in err and "give the address" in err
+
+
+def test_a_card_whose_address_nothing_tells_is_not_said_to_have_no_light(capsys, tmp_path):
+    card = {"serial": "S7", "uuid": "GPU-7", "pci_address": None, "present": False, "state": "gone"}
+    body = {"schema": 1, "host": "gpu-01", "observed_at": "x", "tool": {"name": "t", "version": None}, "unplaced": []}
+    body["slots"] = {"SXM5": [card]}
+    status, _out, err = run(capsys, Host(), "SXM5", record=body, tmp_path=tmp_path)
+    assert status == 3
+    assert "nothing tells the address of slot SXM5, serial S7" in err and "no light is known" not in err
+
+
+def test_a_light_that_only_root_may_switch_says_so(capsys):
+    path = "/sys/bus/pci/slots/5/attention"
+    _status, _out, err = run(capsys, Host(slot("5", "0000:18:00"), readonly=[path]), ONE)
+    assert err == (
+        f"accelctl: attention indicator of slot 5 of {ONE} is not on: {path} can't be written: Permission denied "
+        "(try as root)\n"
+    )
+    _status, _out, err = run(capsys, Host(slot("5", "0000:18:00"), deaf=[path]), ONE)
+    assert err == (f"accelctl: attention indicator of slot 5 of {ONE} is not on: {path} was written, but reads '0'\n")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, judge, metrics, slots
+from ansible_collections.accel.cluster.plugins.module_utils._accel import judge, metrics, shown, slots
 from ansible_collections.accel.cluster.plugins.module_utils._accel.model import (
     Device,
     Link,
@@ -226,7 +226,7 @@ def test_findings_and_lines_name_the_slot_and_the_place_is_still_not_proven(reco
     recall(now, record, "gpu-01")
     found = judge.judge_devices("gpu-01", now, {"cluster_accelerator_vendor": "nvidia", "cluster_accelerator_count": 3})
     assert {one["subject"] for one in found if one["check"] == "device.health"} == {"SXM1", "SXM2", "SXM3"}
-    lines = cli.show_devices(now).splitlines()[1:]
+    lines = shown.show_devices(now).splitlines()[1:]
     assert [line.split()[0] for line in lines] == ["SXM1", "SXM2", "SXM3"]
     assert 'slot="SXM2"' in metrics.render(now, 0, found, 3, 1.0)
     before = judge.judge_slots({"gpu-01": record}, {}, {"gpu-01": no_bus(0, 1, 2)}, {})

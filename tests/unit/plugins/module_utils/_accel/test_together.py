@@ -10,7 +10,7 @@ import copy
 import observations as seen
 import pytest
 import test_conclude
-from ansible_collections.accel.cluster.plugins.module_utils._accel import cli, conclude, judge
+from ansible_collections.accel.cluster.plugins.module_utils._accel import conclude, judge, shown
 from test_judge import devices, one
 
 SLOTS = sorted(seen.SLOTS)
@@ -150,9 +150,9 @@ def test_a_list_of_cards_that_is_none_is_refused(cards):
 
 
 def test_the_node_shows_one_line_for_it():
-    lines = cli.show_findings(devices(without("readings.throttles")), "en").splitlines()
-    assert sum(line.startswith("warning") for line in lines) == 1
-    assert "1 warning" in lines[-1]
+    lines = shown.show_findings(devices(without("readings.throttles")), "en").splitlines()
+    assert sum(line.startswith("unknown (warning)") for line in lines) == 1
+    assert "1 unknown" in lines[-1]
 
 
 def test_the_cards_of_one_gap_are_called_as_the_baseline_does():
@@ -167,3 +167,47 @@ def test_the_cards_of_one_gap_are_called_as_the_baseline_does():
     assert f"of 8 cards ({', '.join(seen.SLOTS)}), idle at 2.5 of 32 GT/s" in gap["message"]
     lines = [line.partition(": ")[0] for piece in gap["evidence"] for line in piece["excerpt"].split("\n")]
     assert lines == list(seen.SLOTS)
+
+
+def of_vendors(*vendors):
+    """Return a host whose cards do not tell why they throttle, card by card of these vendors."""
+    observation = without("readings.throttles")
+    for device, vendor in zip(observation["devices"], vendors * 8):
+        device["vendor"] = vendor
+    return observation
+
+
+@pytest.mark.parametrize(
+    ("vendor", "tool", "foreign"), [("nvidia", "nvidia-smi", "amd-smi"), ("amd", "amd-smi", "nvidia-smi")]
+)
+def test_what_to_do_is_told_for_the_vendor_of_the_card(vendor, tool, foreign):
+    found = devices(of_vendors(vendor), {"cluster_accelerator_vendor": vendor})
+    (gap,) = [f for f in found if f["check"] == "device.throttle"]
+    assert gap["vendor"] == vendor
+    assert conclude.finding_problem(gap) is None and conclude.finding_problem({**gap, "vendor": 5})
+    for told in (shown.show_findings([gap], "en"), conclude._explained(gap, "en")["hint_text"]):
+        assert tool in told and foreign not in told
+
+
+def test_an_ascend_card_is_sent_to_no_tool_that_it_has_not():
+    found = devices(of_vendors("ascend"), {"cluster_accelerator_vendor": "ascend"})
+    (gap,) = [f for f in found if f["check"] == "device.throttle"]
+    assert "nvidia-smi" not in shown.show_findings([gap], "en") + conclude._explained(gap, "en")["hint_text"]
+
+
+def test_cards_of_two_vendors_are_not_put_together():
+    """What to do differs, and so does what is known of their tools."""
+    found = [f for f in devices(of_vendors("nvidia", "amd")) if f["check"] == "device.throttle"]
+    assert {f["vendor"] for f in found} == {"nvidia", "amd"}
+    lines = shown.show_findings(found, "en")
+    assert "nvidia-smi -q -d PERFORMANCE" in lines and "amd-smi metric --throttle" in lines
+
+
+@pytest.mark.parametrize(
+    ("declared", "vendors", "told"),
+    [("amd", ("amd",), "amd"), (None, ("amd",), "amd"), (None, ("amd", "nvidia"), None), ("nvidia", ("amd",), "amd")],
+)
+def test_a_finding_of_the_host_is_of_the_vendor_of_its_cards(declared, vendors, told):
+    observation = of_vendors(*vendors)
+    found = devices(observation, {"cluster_accelerator_vendor": declared})
+    assert {f["vendor"] for f in found if f["check"] == "device.count"} == {told}
