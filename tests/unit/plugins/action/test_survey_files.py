@@ -249,8 +249,9 @@ def test_chinese(tmp_path):
     assert judged(folder) == []
 
 
-def test_a_language_that_is_none_gives_english(tmp_path):
+def test_a_language_that_is_none_gives_english_and_says_so(tmp_path, capsys):
     assert run(tmp_path, healthy(), language="fr")["lines"][0].startswith("The proposed inventory is in ")
+    assert "'fr' is no language of proposals (en, zh)" in " ".join(capsys.readouterr().err.split())
 
 
 def test_nothing_is_written_below_the_inventory(tmp_path):
