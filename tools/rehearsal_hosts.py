@@ -242,6 +242,9 @@ class Instance:
             "CONTAINERS_STORAGE_CONF": str(self.podman_dir / f"storage{suffix}.conf"),
         }
 
+    def configured(self):
+        return pathlib.Path(self.environment()["CONTAINERS_CONF"]).exists()
+
     def configure(self):
         runtime = self.note("runtime")
         self.podman_dir.mkdir(parents=True, exist_ok=True)
@@ -676,6 +679,9 @@ def main(argv=None):
     try:
         check_machine()
         instance = Instance(args.instance)
+        # Without its configuration podman would complain of a file of ours, or take the machine's own storage.
+        if args.action in ("podman", "stop") and not instance.configured():
+            raise Problem(f"the instance {instance.name} has no test hosts; 'make rehearsal' makes them")
         if args.action == "podman":
             os.execvpe("podman", ["podman", *args.words], instance.environment())
         if args.action == "clean":

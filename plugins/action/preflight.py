@@ -15,6 +15,7 @@ from ansible.utils.vars import load_extra_vars
 from ansible_collections.accel.cluster.plugins.module_utils._accel import contract
 from ansible_collections.accel.cluster.plugins.plugin_utils import inventory_site
 
+ARGUMENTS = {"scope": {"type": "str", "choices": ["inventory", "command_line"], "default": "inventory"}}
 _SITE_DIR_FORM = "a directory outside the inventory that can be written to, such as /srv/accel/sites/lab"
 
 
@@ -28,24 +29,28 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         """Return ``complaints`` and ``notes``; fail when there is any complaint."""
         result = super().run(tmp, task_vars)
-        self.validate_argument_spec(argument_spec={})
-        sources = [str(source) for source in CLIARGS.get("inventory") or constants.DEFAULT_HOST_LIST]
+        options = self.validate_argument_spec(argument_spec=ARGUMENTS)[1]
         extra_vars = load_extra_vars(self._loader)
+        if options["scope"] == "command_line":
+            found = inventory_site.judge_command_line(self._loader, self._templar, task_vars, extra_vars)
+            return self._concluded(result, found, [], "the command line", "The command line is sound")
+        sources = [str(source) for source in CLIARGS.get("inventory") or constants.DEFAULT_HOST_LIST]
         judged = inventory_site.judge(sources, self._loader, self._templar, task_vars["hostvars"], extra_vars)
         everything = list(judged.complaints)
         # Of a site that is refused anyway, not even its directory is made.
         look_only = self._task.check_mode or bool(everything)
         everything += self._site_directory(judged.site, judged.defaults, sources, look_only)
-        result.update(
-            changed=False,
-            msg=f"The inventory is sound: {len(judged.site.hosts)} hosts, {len(judged.files.texts)} files",
-            complaints=[one.as_dict() for one in contract.merged(everything)],
-            notes=judged.notes,
-        )
-        if everything:
-            result.update(failed=True, msg=_message(result["complaints"]))
-        else:
-            self._display.display("\n".join([f"{result['msg']}.", *judged.notes]))
+        sound = f"The inventory is sound: {len(judged.site.hosts)} hosts, {len(judged.files.texts)} files"
+        result = self._concluded(result, contract.merged(everything), judged.notes, "the inventory", sound)
+        if not everything:
+            self._display.display("\n".join([f"{sound}.", *judged.notes]))
+        return result
+
+    def _concluded(self, result, complaints, notes, subject, sound):
+        """Return the result of the task, which has failed when there is any complaint."""
+        result.update(changed=False, msg=sound, complaints=[one.as_dict() for one in complaints], notes=notes)
+        if complaints:
+            result.update(failed=True, msg=_message(result["complaints"], subject))
         return result
 
     def _site_directory(self, site, defaults, sources, look_only):
@@ -87,7 +92,7 @@ def _not_writable(path, look_only):
     return ""
 
 
-def _message(complaints):
+def _message(complaints, subject):
     lines = [f"{number}. {one['message']}" for number, one in enumerate(complaints, 1)]
     count = "1 thing is" if len(lines) == 1 else f"{len(lines)} things are"
-    return "\n".join([f"{count} wrong with the inventory; nothing was changed, no host was asked.", *lines])
+    return "\n".join([f"{count} wrong with {subject}; nothing was changed, no host was asked.", *lines])

@@ -60,7 +60,10 @@ class ActionModule(ActionBase):
                 "Name another with -e cluster_site_dir=/srv/accel/sites/lab"
             )
         language = str(options["language"])
-        language = language if language in hints.LANGUAGES else "en"
+        if language not in hints.LANGUAGES:
+            known = ", ".join(hints.LANGUAGES)
+            self._display.warning(f"{language!r} is no language of proposals ({known}): the proposal is in English")
+            language = "en"
         groups, hostvars = task_vars["groups"], task_vars["hostvars"]
         hosts = [str(host) for host in options["hosts"]]
         everybody = [str(host) for host in groups["all"]]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """What modules of the collection say of check mode and difference mode."""
+    """What several modules of the collection say alike: of check mode, difference mode and the site."""
 
     DOCUMENTATION = r"""
 options: {}
@@ -31,4 +31,23 @@ attributes:
     support: N/A
     details:
       - This module only reads, so there is no difference to show.
+"""
+
+    # For actions that keep what is said of a site, without asking a host.
+    CONTROLLER = r"""
+options:
+  site_dir:
+    description: Directory of the site on the controller.
+    type: path
+    required: true
+attributes:
+  check_mode:
+    support: full
+    description: Does the same in check mode.
+  diff_mode:
+    support: none
+    description: Changes nothing that could be shown.
+  action:
+    support: full
+    description: Runs on the controller; nothing is sent to a host.
 """

@@ -19,14 +19,12 @@ description:
   - Needs no connection to any host, so it runs when all of them are dead. Run it once, with C(run_once).
 author:
   - accel.cluster contributors (@accel-cluster)
+extends_documentation_fragment:
+  - accel.cluster.attributes.controller
 options:
   site:
     description: Name of the site, for the report; where it is empty, that of its directory.
     type: raw
-    required: true
-  site_dir:
-    description: Directory of the site on the controller.
-    type: path
     required: true
   run_id:
     description: Name of the run, as it was given to M(accel.cluster.findings).
@@ -69,16 +67,6 @@ options:
     description: Template of the report.
     type: path
     required: true
-attributes:
-  check_mode:
-    support: full
-    description: Does the same in check mode, a report is no change.
-  diff_mode:
-    support: none
-    description: Changes nothing that could be shown.
-  action:
-    support: full
-    description: Runs on the controller; nothing is sent to a host.
 notes:
   - Declared values (C(cluster_node_type), C(cluster_accelerator_vendor), C(cluster_accelerator_count) and
     C(cluster_driver_version)) are taken from the variables of each host.

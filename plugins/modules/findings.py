@@ -20,11 +20,9 @@ description:
     it too.
 author:
   - accel.cluster contributors (@accel-cluster)
+extends_documentation_fragment:
+  - accel.cluster.attributes.controller
 options:
-  site_dir:
-    description: Directory of the site on the controller.
-    type: path
-    required: true
   run_id:
     description: Name of the run, a UTC time such as V(20261130T010203Z). It names a directory, so it holds no slash.
     type: str
@@ -54,16 +52,6 @@ options:
       - The error with which the verification of the role broke. It becomes an V(unknown) finding, the evidence
         of which it is.
     type: raw
-attributes:
-  check_mode:
-    support: full
-    description: Does the same in check mode.
-  diff_mode:
-    support: none
-    description: Changes nothing that could be shown.
-  action:
-    support: full
-    description: Runs on the controller; nothing is sent to a host.
 seealso:
   - module: accel.cluster.conclude
 """

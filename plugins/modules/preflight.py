@@ -19,6 +19,14 @@ description:
   - Runs on the controller only and asks no host. Run it once, with C(run_once).
 author:
   - accel.cluster contributors (@accel-cluster)
+options:
+  scope:
+    description:
+      - What is judged. V(command_line) is only what this run was given with C(-e), for playbooks that must speak of
+        hosts whose inventory is wrong.
+    type: str
+    choices: [inventory, command_line]
+    default: inventory
 attributes:
   check_mode:
     support: full
@@ -30,7 +38,8 @@ attributes:
     support: full
     description: Runs on the controller; nothing is sent to a host.
 notes:
-  - Makes the site directory (C(cluster_site_dir)) and removes again what it writes there to try it.
+  - Makes the site directory (C(cluster_site_dir)) and removes again what it writes there to try it; not with
+    O(scope=command_line).
   - An inventory that is a script or a plugin is asked once more.
 """
 

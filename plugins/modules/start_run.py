@@ -19,11 +19,9 @@ description:
   - Needs no connection to any host. Run it once, with C(run_once).
 author:
   - accel.cluster contributors (@accel-cluster)
+extends_documentation_fragment:
+  - accel.cluster.attributes.controller
 options:
-  site_dir:
-    description: Directory of the site on the controller.
-    type: path
-    required: true
   run_id:
     description:
       - Name to use as it is, whether its folder is there or not. It names a directory, so it holds no slash.
@@ -31,16 +29,6 @@ options:
         V(20261130T010203Z-2).
     type: str
     default: ""
-attributes:
-  check_mode:
-    support: full
-    description: Does the same in check mode.
-  diff_mode:
-    support: none
-    description: Changes nothing that could be shown.
-  action:
-    support: full
-    description: Runs on the controller; nothing is sent to a host.
 seealso:
   - module: accel.cluster.findings
   - module: accel.cluster.conclude

@@ -21,6 +21,8 @@ description:
   - Needs no connection to any host. Run it once, with C(run_once), after the hosts were asked.
 author:
   - accel.cluster contributors (@accel-cluster)
+extends_documentation_fragment:
+  - accel.cluster.attributes.controller
 options:
   site_dir:
     description: Directory of the site on the controller. It must not lie below the inventory.
@@ -51,16 +53,6 @@ options:
     description: Language of doubts and comments, V(en) or V(zh). English is used for any other.
     type: raw
     default: en
-attributes:
-  check_mode:
-    support: full
-    description: Does the same in check mode.
-  diff_mode:
-    support: none
-    description: Changes nothing that could be shown.
-  action:
-    support: full
-    description: Runs on the controller; nothing is sent to a host.
 seealso:
   - module: accel.cluster.accelerator_info
   - module: accel.cluster.preflight

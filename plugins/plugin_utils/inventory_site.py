@@ -15,14 +15,13 @@ import yaml
 from ansible.errors import AnsibleError
 from ansible.inventory.helpers import sort_groups
 from ansible.inventory.manager import InventoryManager
-from ansible_collections.accel.cluster.plugins.module_utils._accel import contract, registry
+from ansible_collections.accel.cluster.plugins.module_utils._accel import contract, contract_values, registry
 from ansible_collections.accel.cluster.plugins.plugin_utils import inventory_files
 from ansible_collections.accel.cluster.plugins.plugin_utils.inventory_secrets import secrets_in_clear
 from ansible_collections.accel.cluster.plugins.plugin_utils.template_values import is_template
 
 _ROLES = Path(__file__).resolve().parents[2] / "roles"
 _CONNECTION = ("ansible_connection", "ansible_host", "ansible_port")
-_COMMAND_LINE = "command line"
 
 
 @dataclass
@@ -51,22 +50,42 @@ def judge(sources: list[str], loader, templar, hostvars=None, extra_vars=None) -
         hostvars = HostVars(inventory, VariableManager(loader=loader, inventory=inventory), loader)
     files = inventory_files.read(sources)
     extra_vars = extra_vars or {}
-    site = contract.Site(
+    site = _site(
+        specs,
+        extra_vars,
         groups={
             name: contract.Group([one.name for one in group.child_groups], [one.name for one in group.get_hosts()])
             for name, group in inventory.groups.items()
         },
         hosts=_hosts(inventory, files, hostvars, templar, specs, defaults, extra_vars),
-        specs=specs,
-        vendors=tuple(registry.VENDORS),
-        time_zones=frozenset(zoneinfo.available_timezones()),
-        variables=files.variables() + [contract.Mention(name, _COMMAND_LINE) for name in extra_vars],
+        variables=files.variables(),
         group_files=files.group_files,
         host_files=files.host_files,
         stands=files.stands,
     )
     complaints, notes = contract.judge(site)
     return Judged(site, files, defaults, [*unread, *files.complaints, *secrets_in_clear(files), *complaints], notes)
+
+
+def judge_command_line(loader, templar, variables: dict, extra_vars: dict) -> list[contract.Complaint]:
+    """Return what is wrong with ``extra_vars``; ``variables`` are those of a host, which they may refer to."""
+    specs, defaults = _roles(loader)
+    own = templar.copy_with_new_env(available_variables={**defaults, **variables})
+    known = contract.Site(specs=specs).known_variables()
+    said = {name: _said(own, value, known[name]) for name, value in extra_vars.items() if name in known}
+    return contract.judge_command_line(_site(specs, extra_vars, hosts={contract.COMMAND_LINE: said}))
+
+
+def _site(specs, extra_vars, variables=(), **more):
+    """Return a ``Site`` with what is known everywhere, and with the names that were given with ``-e``."""
+    mentions = [contract.Mention(name, owner=contract.COMMAND_LINE) for name in extra_vars]
+    return contract.Site(
+        specs=specs,
+        vendors=tuple(registry.VENDORS),
+        time_zones=frozenset(zoneinfo.available_timezones()),
+        variables=[*variables, *mentions],
+        **more,
+    )
 
 
 def _roles(loader):
@@ -96,7 +115,7 @@ def _inventory(sources, loader):
 
 def _hosts(inventory, files, hostvars, templar, specs, defaults, extra_vars):
     """Return host -> variable -> ``Declared`` for all that the inventory or the command line declares."""
-    known = {name for options in specs.values() for name in options}
+    known = contract.Site(specs=specs).known_variables()
     hosts = {}
     for name, host in inventory.hosts.items():
         raw = hostvars.raw_get(name)
@@ -104,14 +123,23 @@ def _hosts(inventory, files, hostvars, templar, specs, defaults, extra_vars):
         own = templar.copy_with_new_env(available_variables={**defaults, **raw, "hostvars": hostvars})
         places = files.places(name, [group.name for group in sort_groups(host.get_groups())])
         hosts[name] = {}
-        for variable in (*sorted(known & set(raw)), *(one for one in _CONNECTION if one in raw)):
-            declared = templated(own, raw[variable])
+        for variable in (*sorted(known.keys() & set(raw)), *(one for one in _CONNECTION if one in raw)):
             if variable in extra_vars:
-                declared.place = _COMMAND_LINE
-            elif variable in places:
-                declared.place, declared.scope = places[variable].place, places[variable].kind
+                declared = _said(own, raw[variable], known.get(variable, {}))
+                declared.place = contract.COMMAND_LINE
+            else:
+                declared = templated(own, raw[variable])
+                if variable in places:
+                    declared.place, declared.scope = places[variable].place, places[variable].kind
             hosts[name][variable] = declared
     return hosts
+
+
+def _said(templar, value, option):
+    """Return a value that was given with ``-e`` as ``Declared``."""
+    declared = templated(templar, value)
+    declared.value = contract_values.truth_said(declared.value, option)
+    return declared
 
 
 def templated(templar, value):

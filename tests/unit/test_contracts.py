@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from pathlib import Path
 
@@ -172,3 +173,13 @@ def test_the_rehearsal_declares_what_its_hosts_are_given(node_type):
     assert declared["cluster_driver_version"] == profile["driver_version"]
     # Vendors keep some memory for themselves; the tolerance is 10 %.
     assert 0.95 <= model["memory_mib"] / 1024 / declared["cluster_accelerator_memory_gib"] <= 1
+
+
+def test_the_changelog_tells_of_releases_only():
+    version = load(ROOT / "galaxy.yml")["version"]
+    releases = list(load(ROOT / "changelogs/changelog.yaml")["releases"])
+    told = re.findall(r"^v(\d\S*)\n=+$", (ROOT / "CHANGELOG.rst").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(told) == sorted(releases)
+    # What waits belongs to a version that is still to come: with the first fragment after a release galaxy.yml gets it.
+    waiting = [path.name for path in (ROOT / "changelogs/fragments").glob("*.yml")]
+    assert (version in releases) == (not waiting)

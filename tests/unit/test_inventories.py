@@ -236,3 +236,29 @@ def test_unreadable_inventory_is_no_empty_success(site):
     done = site.play()
     assert done.returncode == 2
     assert "hosts.yml:2: is no YAML that can be read; accepted: a mapping of variables" in complaints(done)
+
+
+# What is given with -e
+
+
+FRENCH = 'command line: cluster_language is "fr"; accepted: one of en, zh'
+
+
+@pytest.mark.parametrize("playbook", ["verify", "survey", "accept_baseline"])
+@pytest.mark.parametrize("site", [BAD / "sound"], ids=["sound"], indirect=True)
+def test_a_wrong_word_on_the_command_line_is_refused_before_any_host_is_asked(site, playbook):
+    done = site.play("-e", "cluster_language=fr", playbook=f"accel.cluster.{playbook}")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert complaints(done) == [FRENCH]
+    assert not site.mark.exists()
+    assert not (site.folder / "sites").exists()
+
+
+@pytest.mark.parametrize("site", [BAD / "count_as_word"], ids=["count_as_word"], indirect=True)
+def test_verify_speaks_of_hosts_whose_inventory_is_wrong(site):
+    # That a count is wrong is in the report; only what this very call says wrong keeps it from being written.
+    done = site.play("-e", "cluster_language=zh", playbook="accel.cluster.verify")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert complaints(done) == []
+    (report,) = (site.folder / "sites/reports").glob("*/findings.json")
+    assert json.loads(report.read_text(encoding="utf-8"))["run"]["language"] == "zh"

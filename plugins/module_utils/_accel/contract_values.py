@@ -97,6 +97,14 @@ def problems(name: str, value: object, option: dict, around: Surroundings) -> li
     return list(_mismatches(name, value, option)) or list(_details(name, value, around))
 
 
+def truth_said(value: object, option: dict) -> object:
+    """Return what a word on the command line says of a boolean: ``-e name=false`` is a text, and roles read it so."""
+    word = plain(value)
+    if option.get("type") == "bool" and isinstance(value, str) and word in (*_TRUE, *_FALSE):
+        return word in _TRUE
+    return value
+
+
 # Wording
 
 
@@ -278,6 +286,11 @@ def _vendor(name: str, value: object, around: Surroundings) -> Iterator[Problem]
         yield Problem(name, value, accepted, similar(str(value), known, 0.6))
 
 
+def _vendor_list(name: str, value: object, around: Surroundings) -> Iterator[Problem]:
+    for position, entry in enumerate(value if isinstance(value, list) else []):
+        yield from _vendor(f"{name}[{position}]", entry, around)
+
+
 def _vendors(name: str, value: object, _around: Surroundings) -> Iterator[Problem]:
     built_in: dict[str, list[str]] = {}
     for one, vendor in registry.PCI_VENDORS.items():
@@ -422,6 +435,7 @@ def _slot_address(key: object) -> str:
 _DETAILS: dict[str, Callable[[str, object, Surroundings], Iterator[Problem]]] = {
     "cluster_accelerator_vendor": _vendor,
     "cluster_vendors": _vendors,
+    "driver_vendors": _vendor_list,
     "cluster_accelerator_models": _models,
     "cluster_accelerator_slots": _slots,
     "cluster_name": _site_name,

@@ -369,13 +369,14 @@ WORDS = {
         "todo_doubts": "Doubts ({0})",
         "todo_no_doubts": "No doubts ({0} hosts were compared).",
         "todo_fill": "Still to be filled in by a person",
-        "todo_copied": "Copied from your inventory are only addresses, ports and the user. Bring over yourself how\n"
-        "else hosts are reached (keys, jump hosts, become), secrets, and settings of roles.",
+        "todo_copied": "Copied from the surveyed inventory are addresses, ports, users and kinds of connection, the\n"
+        "groups that hosts are in, and what it says of the whole site (networks, time servers, vendors of your own).\n"
+        "Keys, jump hosts, become, secrets and settings of roles are yours to bring over.",
         "todo_next": "Next",
         "next_preflight": "ansible-playbook -i {0}/inventory accel.cluster.preflight",
         "next_diff": "diff -ruN inventories/{1} {0}/inventory    # where there is an inventory of that name",
         "next_copy": "cp -r {0}/inventory inventories/{1}       # where there is none",
-        "next_doubts": "Read and settle the doubts above, then judge the proposal, then copy it:",
+        "next_doubts": "Settle the doubts, fill in what nobody could tell, judge the proposal, then copy it:",
         "line_where": "The proposed inventory is in {0}/inventory",
         "line_doubts": "{0} doubts and {1} things to fill in: {2}/TODO.md",
         "line_next": "Next: {0}",
@@ -452,13 +453,14 @@ WORDS = {
         "todo_doubts": "疑点（{0}）",
         "todo_no_doubts": "没有疑点（比较了 {0} 台主机）。",
         "todo_fill": "仍须由人填写",
-        "todo_copied": "从你的清单中只复制了地址、端口与用户。其余连接方式（密钥、跳板机、become）、\n"
-        "秘密以及各角色的设置请自行带入。",
+        "todo_copied": "从被勘察的清单复制的有地址、端口、用户与连接类型、主机所属的组，\n"
+        "以及全站点的声明（网络、时间服务器、自行声明的厂商）。\n"
+        "密钥、跳板机、become、秘密与各角色的设置请自行带入。",
         "todo_next": "下一步",
         "next_preflight": "ansible-playbook -i {0}/inventory accel.cluster.preflight",
         "next_diff": "diff -ruN inventories/{1} {0}/inventory    # 已有同名清单时",
         "next_copy": "cp -r {0}/inventory inventories/{1}       # 尚无清单时",
-        "next_doubts": "先处理上述疑点，再检查提议，然后复制：",
+        "next_doubts": "先处理疑点，填写主机无法得知的内容，再检查提议，然后复制：",
         "line_where": "提出的清单位于 {0}/inventory",
         "line_doubts": "疑点 {0} 个，待填写 {1} 项：{2}/TODO.md",
         "line_next": "下一步：{0}",

@@ -274,3 +274,40 @@ def test_make_works_in_any_locale() -> None:
     show = ["make", "-s", "-C", str(TOOLS.parent), "--eval", "show: ; @echo $$LC_ALL", "show"]
     done = subprocess.run(show, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, check=True)
     assert done.stdout == "C.UTF-8\n"
+
+
+@pytest.mark.parametrize("words", [["podman", "ps"], ["podman", "--", "ps", "-a"], ["stop", "gpu-01"]])
+@pytest.mark.parametrize("instance", [[], ["--instance", "molecule"]], ids=["usual", "named"])
+def test_without_test_hosts_a_command_ends_in_one_line(hosts, monkeypatch, capsys, words, instance) -> None:
+    monkeypatch.setattr(hosts, "check_machine", lambda: None)
+    monkeypatch.setattr(hosts.os, "execvpe", lambda *_words: pytest.fail("podman would have complained of our files"))
+    monkeypatch.delenv("ACCEL_REHEARSAL_INSTANCE", raising=False)
+    assert hosts.main(instance + words) == 1
+    name = instance[1] if instance else "rehearsal"
+    told = capsys.readouterr()
+    assert told.err == f"rehearsal hosts: the instance {name} has no test hosts; 'make rehearsal' makes them\n"
+    assert told.out == ""
+    assert not hosts.CACHE.exists() or list(hosts.CACHE.iterdir()) == []
+
+
+def test_with_test_hosts_podman_is_asked(hosts, monkeypatch) -> None:
+    asked = []
+
+    def become(*words) -> None:
+        asked.append(words)
+        raise KeyboardInterrupt  # the program is another one from here on
+
+    monkeypatch.setattr(hosts, "check_machine", lambda: None)
+    monkeypatch.setattr(hosts.os, "execvpe", become)
+    hosts.Instance("rehearsal").configure()
+    with pytest.raises(KeyboardInterrupt):
+        hosts.main(["--instance", "rehearsal", "podman", "ps"])
+    ((_program, words, environment),) = asked
+    assert words == ["podman", "ps"]
+    assert Path(environment["CONTAINERS_CONF"]).exists()
+
+
+def test_there_is_nothing_to_destroy_twice(hosts, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(hosts, "check_machine", lambda: None)
+    assert hosts.main(["destroy"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"changed": False}

@@ -130,8 +130,8 @@ def _list_faults(_options: argparse.Namespace) -> str:
 
 def _inject(options: argparse.Namespace) -> dict:
     text, declared = _read()
-    cards = state.expand({**declared, "faults": []}).cards
-    entry = state.make_fault(cards, options.fault, options.slot, options.slot_b)
+    shown = state.expand({**declared, "faults": []})
+    entry = state.make_fault(shown.vendor, shown.cards, options.fault, options.slot, options.slot_b)
     faults = list(declared.get("faults") or [])
     return _changed(text, declared, faults if entry in faults else [*faults, entry], options.check)
 
@@ -142,8 +142,8 @@ def _heal(options: argparse.Namespace) -> dict:
     if not options.fault:
         return _changed(text, declared, [], options.check)
     if options.slot or options.slot_b or state.FAULTS.get(options.fault, (0,))[0] == 0:
-        cards = state.expand({**declared, "faults": []}).cards
-        gone = [state.make_fault(cards, options.fault, options.slot, options.slot_b)]
+        shown = state.expand({**declared, "faults": []})
+        gone = [state.make_fault(shown.vendor, shown.cards, options.fault, options.slot, options.slot_b)]
     else:
         if options.fault not in state.FAULTS:
             raise state.StateError([f"fault: {options.fault!r} is unknown; accepted: {', '.join(state.FAULTS)}"])

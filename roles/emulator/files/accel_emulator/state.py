@@ -460,10 +460,19 @@ def find_slot(cards: list[Card], word: str) -> str | None:
     return named[0] if len(named) == 1 else None
 
 
-def make_fault(cards: list[Card], fault: str, slot: str = "", slot_b: str = "") -> dict:
+def shown_on(vendor: str) -> list[str]:
+    """Return the faults that cards of a vendor can show."""
+    if vendor in models.MAKERS:
+        return list(models.MAKERS[vendor].shows)
+    return [fault for fault in FAULTS if vendor in OF_VENDORS.get(fault, (vendor,))]
+
+
+def make_fault(vendor: str, cards: list[Card], fault: str, slot: str = "", slot_b: str = "") -> dict:
     """Return one entry for ``faults``, its slots named in full; StateError says what is accepted."""
-    if fault not in FAULTS:
-        raise StateError([f"fault: {fault!r} is unknown; accepted: {', '.join(FAULTS)}"])
+    shown = shown_on(vendor)
+    if fault not in shown:
+        what = f"{fault} is not shown on {vendor}" if fault in FAULTS else f"{fault!r} is unknown"
+        raise StateError([f"fault: {what}; accepted: {', '.join(shown)}"])
     count = FAULTS[fault][0]
     given = [word for word in (slot, slot_b) if word]
     if len(given) != count:
@@ -496,24 +505,12 @@ def _faults(state: dict, vendor: str, cards: list[Card], complaints: list[str]) 
             complaints.append(f"faults[{position}]: {', '.join(sorted(extra))}: accepted keys are fault, slot, slot_b")
             continue
         try:
-            entry = make_fault(cards, str(one.get("fault")), str(one.get("slot") or ""), str(one.get("slot_b") or ""))
+            words = [str(one.get(name) or "") for name in ("fault", "slot", "slot_b")]
+            entry = make_fault(vendor, cards, *words)
         except StateError as exc:
             complaints += [f"faults[{position}].{text}" for text in exc.complaints]
             continue
-        if vendor in models.MAKERS:
-            shown = models.MAKERS[vendor].shows
-            if entry["fault"] not in shown:
-                complaints.append(
-                    f"faults[{position}].fault: {entry['fault']} is not shown on {vendor}; accepted: {', '.join(shown)}"
-                )
-            elif entry not in faults:
-                faults.append(entry)
-            continue
-        wanted = OF_VENDORS.get(entry["fault"], (vendor,))
-        if vendor not in wanted:
-            named = " and ".join(wanted)
-            complaints.append(f"faults[{position}].fault: {entry['fault']} is shown on {named} only, this is {vendor}")
-        elif entry not in faults:
+        if entry not in faults:
             faults.append(entry)
     # Cards are first put where they sit; what ails a slot ails the card that is there then.
     order = list(FAULTS)

@@ -21,7 +21,7 @@ from ansible import context
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.playbook.task import Task
-from ansible.template import Templar
+from ansible.template import Templar, trust_as_template
 from ansible.utils import vars as ansible_vars
 from ansible.vars.hostvars import HostVars
 from ansible.vars.manager import VariableManager
@@ -60,11 +60,12 @@ def site(tmp_path, monkeypatch) -> Path:
     return tmp_path / "inventory"
 
 
-def run(site: Path, *sources: str, extra: tuple[str, ...] = (), check_mode: bool = False) -> dict:
+def run(site: Path, *sources: str, extra: tuple[str, ...] = (), check_mode: bool = False, **args) -> dict:
     """Run the action on an inventory; the site directory lies beside it unless the inventory says otherwise."""
     paths = [str(site / source) for source in sources or ("hosts.yml",)]
     if not any("cluster_site_dir" in one for one in extra):
         extra = (f"cluster_site_dir={site.parent}/sites/lab", *extra)
+    extra = tuple(trust_as_template(one) for one in extra)  # as the command line does
     preflight.CLIARGS = context.CLIARGS = context.CLIARGS.__class__({"inventory": paths, "extra_vars": extra})
     ansible_vars.load_extra_vars.extra_vars = None
     loader = DataLoader()
@@ -73,6 +74,7 @@ def run(site: Path, *sources: str, extra: tuple[str, ...] = (), check_mode: bool
     hostvars = HostVars(inventory, VariableManager(loader=loader, inventory=inventory), loader)
     task = Task()
     task.check_mode = check_mode
+    task.args = args
     connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
     action = preflight.ActionModule(task, connection, None, loader, Templar(loader=loader), None)
     return action.run(task_vars={"hostvars": hostvars})
@@ -815,10 +817,61 @@ def test_unknown_variable(site, name, role, meant):
 
 def test_unknown_variable_on_the_command_line(site):
     assert lines(site, extra=("cluster_languag=en",)) == [
-        "inventory (command line): cluster_languag is no variable of the collection, so nothing reads it; "
+        "command line: cluster_languag is no variable of the collection, so nothing reads it; "
         "accepted: one that ansible-doc -t role accel.cluster.cluster lists; for your own another prefix than cluster_; "
         "did you mean cluster_language?"
     ]
+
+
+@pytest.mark.parametrize("scope", ["inventory", "command_line"])
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("cluster_language=fr", 'cluster_language is "fr"; accepted: one of en, zh'),
+        (
+            "cluster_scenario=multi",
+            'cluster_scenario is "multi"; accepted: one of single_node, multi_node, inference, mixed; did you mean multi_node?',
+        ),
+        (
+            "cluster_accelerator_link_width=15",
+            'cluster_accelerator_link_width is "15"; accepted: one of 0, 1, 2, 4, 8, 12, 16, 32',
+        ),
+        (
+            '{"driver_vendors": ["nvidiaa"]}',
+            f'driver_vendors[0] is "nvidiaa"; accepted: one of {", ".join(VENDORS)}; did you mean nvidia?',
+        ),
+        ("cluster_processes_allowed=never", 'cluster_processes_allowed is "never"; accepted: true or false, unquoted'),
+    ],
+)
+def test_wrong_word_on_the_command_line(site, scope, word, told):
+    found = [line.partition(": ")[::2] for line in lines(site, extra=(word,), scope=scope)]
+    assert (found[0][1], {line for _subject, line in found[1:]}) == (told, set())
+    assert "command line" in found[0][0]
+
+
+# The command line knows no types: whatever is given as name=value is a text.
+@pytest.mark.parametrize("scope", ["inventory", "command_line"])
+@pytest.mark.parametrize(
+    "word",
+    ["cluster_processes_allowed=false", "cluster_processes_allowed=yes", "cluster_query_timeout_seconds=5",
+     "cluster_language={{ 'zh' }}", '{"driver_vendors": ["nvidia"]}', "accept_reason=replaced", "own=1"],
+)  # fmt: skip
+def test_sound_value_on_the_command_line(site, scope, word):
+    assert lines(site, extra=(word,), scope=scope) == []
+
+
+def test_only_the_command_line_is_judged_where_only_that_is_asked_for(site):
+    add(site, ALL_FILE, "cluster_scenario: multi\n")
+    result = run(site, extra=("cluster_languag=zh", "cluster_language=fr"), scope="command_line")
+    assert [one["message"] for one in result["complaints"]] == [
+        "command line: cluster_languag is no variable of the collection, so nothing reads it; "
+        "accepted: one that ansible-doc -t role accel.cluster.cluster lists; for your own another prefix than cluster_; "
+        "did you mean cluster_language?",
+        'command line: cluster_language is "fr"; accepted: one of en, zh',
+    ]
+    assert result["failed"]
+    assert result["msg"].startswith("2 things are wrong with the command line; nothing was changed, no host was asked.")
+    assert not (site.parent / "sites").exists()
 
 
 @pytest.mark.parametrize(

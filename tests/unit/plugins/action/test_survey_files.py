@@ -25,7 +25,7 @@ from ansible.vars.hostvars import HostVars
 from ansible.vars.manager import VariableManager
 from ansible_collections.accel.cluster.plugins.action import preflight
 from ansible_collections.accel.cluster.plugins.action import survey as action
-from ansible_collections.accel.cluster.plugins.module_utils._accel import record, survey
+from ansible_collections.accel.cluster.plugins.module_utils._accel import doubts, record, survey
 from ansible_collections.accel.cluster.plugins.plugin_utils import proposal
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "module_utils/_accel"))
@@ -249,8 +249,9 @@ def test_chinese(tmp_path):
     assert judged(folder) == []
 
 
-def test_a_language_that_is_none_gives_english(tmp_path):
+def test_a_language_that_is_none_gives_english_and_says_so(tmp_path, capsys):
     assert run(tmp_path, healthy(), language="fr")["lines"][0].startswith("The proposed inventory is in ")
+    assert "'fr' is no language of proposals (en, zh)" in " ".join(capsys.readouterr().err.split())
 
 
 def test_nothing_is_written_below_the_inventory(tmp_path):
@@ -310,3 +311,18 @@ def test_declared_vendors_survive_as_they_are():
     assert yaml.safe_load("\n".join(proposal._yaml("cluster_vendors", value, "source"))) == {"cluster_vendors": value}
     networks = [{"name": "a", "cidr": "192.0.2.0/24"}, {"name": "b", "more": {"c": [1]}}, "d"]
     assert yaml.safe_load("\n".join(proposal._yaml("n", networks, "source"))) == {"n": networks}
+
+
+@pytest.mark.parametrize(("language", "page"), [("en", "docs/operations.md"), ("zh", "docs/zh/operations.md")])
+def test_the_page_and_the_manual_tell_the_same_steps(tmp_path, language, page):
+    told = run(tmp_path, healthy(), variables="cluster_name: lab\n", language=language)
+    written = (Path(told["folder"]) / "TODO.md").read_text(encoding="utf-8")
+    manual = (Path(__file__).resolve().parents[4] / page).read_text(encoding="utf-8")
+    written = written.replace(told["folder"], "sites/lab/survey/20261130T010203Z")
+    block = written.rpartition("```console\n")[2]
+    assert [line.split()[1] for line in block.splitlines()[:-1]] == ["ansible-playbook", "diff", "cp"]
+    assert block in manual
+    gap = {"en": " ", "zh": ""}[language]
+    for name in ("todo_copied", "next_doubts"):
+        assert doubts.words(language)[name] in written
+        assert gap.join(doubts.words(language)[name].splitlines()) in gap.join(manual.splitlines())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,7 +14,11 @@ from pathlib import Path
 
 import pytest
 
-HOSTS = "box ansible_connection=local ansible_python_interpreter={python}\n"
+HOSTS = """
+box ansible_connection=local ansible_python_interpreter={python} emulator_profile=nvidia_h100_8
+rack ansible_connection=local ansible_python_interpreter={python} emulator_cards='["..."]'
+plain ansible_connection=local ansible_python_interpreter={python}
+"""
 PLAY = """
 - hosts: box
   gather_facts: false
@@ -103,10 +108,22 @@ def test_the_role_refuses_what_may_have_real_cards(refused, entry, kind, role, s
 @pytest.mark.parametrize(
     ("asked", "complaints"),
     [
-        ({}, ["inject_host is missing; accepted: box", f"inject_fault is missing; accepted: {FAULTS}"]),
+        ({}, ["inject_host is missing; accepted: box, rack", f"inject_fault is missing; accepted: {FAULTS}"]),
         (
             {"inject_host": "bix", "inject_fault": "melted"},
-            ["inject_host=bix is not in the inventory; accepted: box", f"inject_fault=melted; accepted: {FAULTS}"],
+            [
+                "inject_host=bix is not in the inventory; accepted: box, rack",
+                f"inject_fault=melted; accepted: {FAULTS}",
+            ],
+        ),
+        (
+            {"inject_host": "plain", "inject_fault": "card_lost", "inject_slot": "SXM5"},
+            ["plain has no emulated cards; accepted: box, rack"],
+        ),
+        ({"inject_host": "plain", "inject_state": "absent"}, ["plain has no emulated cards; accepted: box, rack"]),
+        (
+            {"inject_host": "all", "inject_fault": "card_lost", "inject_slot": "SXM5"},
+            ["plain has no emulated cards; accepted: box, rack"],
         ),
         ({"inject_host": "box", "inject_fault": "card_lost"}, ["card_lost takes inject_slot"]),
         (
@@ -126,3 +143,40 @@ def test_the_role_refuses_what_may_have_real_cards(refused, entry, kind, role, s
 def test_the_playbook_says_all_that_is_wrong_with_a_call(refused, asked, complaints) -> None:
     told = refused("accel.cluster.rehearsal.inject", **asked)
     assert f'"msg": "{"; ".join(complaints)}"' in told
+
+
+CHANGE = """
+- hosts: box
+  gather_facts: false
+  tasks:
+    - name: Break it
+      ansible.builtin.include_role:
+        name: accel.cluster.emulator
+        tasks_from: change
+      vars:
+        emulator_inject_fault: card_lost
+        emulator_inject_slot: SXM9
+        __emulator_program: "{{ program }}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (None, "box shows no cards yet; playbook accel.cluster.rehearsal.create gives it some"),
+        (
+            "echo \"slot: 'SXM9' names no card; accepted: SXM1, SXM2, or an address\" >&2; exit 1",
+            "box: slot: 'SXM9' names no card; accepted: SXM1, SXM2, or an address",
+        ),
+        ("exit 3", "box: accel-emulator ended with 3 and said nothing"),
+    ],
+    ids=["not installed", "refused", "silent"],
+)
+def test_what_a_host_can_not_show_is_said_in_one_sentence(refused, tmp_path, body, says) -> None:
+    program = tmp_path / "accel-emulator"
+    if body:
+        program.write_text(f"#!/bin/sh\n{body}\n")
+        program.chmod(0o755)
+    (tmp_path / "change.yml").write_text(CHANGE)
+    told = refused("change.yml", program=str(program))
+    assert [json.loads(line.partition("=> ")[2])["msg"] for line in told.splitlines() if '"msg": ' in line] == [says]

@@ -225,7 +225,7 @@ def test_a_fault_without_a_slot_takes_none_and_a_swap_two_different_ones() -> No
         ("card_lost", "SXM1", "SXM2", "card_lost takes one slot, given: SXM1, SXM2"),
     ):
         with pytest.raises(state.StateError, match=r"fault|slot_b") as caught:
-            state.make_fault(all_cards, fault, slot, other)
+            state.make_fault("nvidia", all_cards, fault, slot, other)
         assert words in str(caught.value)
 
 

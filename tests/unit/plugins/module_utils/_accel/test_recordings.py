@@ -3,13 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every recording of a device tool and of a kernel log is held to values that were read from it by eye.
 
-Most are in the tests of their vendor, which name the file; the others are here, or named with the reason why nothing is
-read from them. A recording that is none of these fails the test: whoever adds one says what is in it.
+Most are in the tests of their vendor; the others are here, or named with the reason why nothing is read from them. A
+recording that is none of these fails the test: whoever adds one says what is in it. To name or read it is not enough:
+held.py changes the files one by one, and a test has to fail.
 """
 
 from __future__ import annotations
 
-import ast
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,12 +24,14 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel.versions impo
 from doubles import OneAnswer
 
 HERE = Path(__file__)
-TESTS = HERE.parents[4]
-# What belongs to the fabric and to the scheduler is held by the tests of these.
+# Not those of the emulator: they hold its answers to the form of a recording, not what is read to its values.
+READERS = sorted(path for path in HERE.parent.glob("**/test_*.py") if path.name != "test_garbled_answers.py")
+NOT_THIS = "not held and not nobodys_cards"
+# Nothing reads what belongs to the fabric and to the scheduler yet.
 OTHERS = ("fabric", "slurm")
 
 ELSEWHERE = "another question than the collection asks; what it says is read from another answer"
-NETWORK = "of the network, which the tests of the fabric hold"
+NETWORK = "of the network, which nothing reads yet"
 BUS = "the collection reads sysfs itself, never lspci, udevadm or hwloc; test_pci.py has trees"
 NO_TOOL = "a file that nothing reads: the tool tells the same"
 TEXT_FORM = "the text form; every release that prints it prints the XML that is asked for"
@@ -81,6 +87,7 @@ LEFT_OUT = {
     "nvidia/query-gpu_vbios_csv.txt": "an excerpt with its command, a header and rows left out, which is not asked for",
     "nvidia/table_375_4xK80.txt": TEXT_FORM,
     "nvidia/table_525.125.txt": TEXT_FORM,
+    "nvidia/table_565_8xH100SXM.txt": TEXT_FORM,
     "nvidia/topo-m_2gpu_nvlink.txt": ELSEWHERE,
     "nvidia/topo-m_8xA100.txt": ELSEWHERE,
     "nvidia/topo-p2p_4gpu_ok-ns.txt": ELSEWHERE,
@@ -110,6 +117,34 @@ LEFT_OUT = {
     "kernel/udevadm-export-db_dgx-a100.txt": BUS,
     "kernel/udevadm-export-db_dgx-station.txt": BUS,
     "kernel/udevadm-export-db_mellanox-40g.txt": BUS,
+}
+REFUSED = "damaged, or cut by its author: refused"
+NOT_OURS = "no answer to what is asked, and not taken for one"
+NO_EVENT = "a log that says nothing of a card"
+NONE = "a list without any of what is looked for"
+
+# file -> why a test sees that nothing is made of it; no change of its values could turn that
+NOTHING = {
+    "amd/amd-smi_static_clock_list-root.json.txt": REFUSED,
+    "amd/amdsmi_error43_unexpected-data.txt": REFUSED,
+    "ascend/npu-smi_info_25.5.2_multirow_odd.txt": REFUSED,
+    "enflame/efsmi_topo-m_10xS60.txt": NOT_OURS,
+    "habana/hl-smi_table_header_1.20.0.txt": REFUSED,
+    "houmo/hm_smi_2xLQ50.txt": NOT_OURS,
+    "hygon/rocminfo_dtk24.04.3.txt": NOT_OURS,
+    "intel/xpu-smi_diag-l1.txt": NOT_OURS,
+    "intel/xpu-smi_ps.txt": NOT_OURS,
+    "intel/xpu-smi_topology-d0.txt": NOT_OURS,
+    "kernel/dmesg_kernel_mce-pcie_gpud.log": NO_EVENT,
+    "kernel/pstore_dmesg-erst.txt": NO_EVENT,
+    "metax/mx-smi_topo-m_8xC500.txt": NOT_OURS,
+    "nvidia/L_heterogeneous.txt": NONE,
+    "nvidia/capture_nvidia-geforce-rtx-4080-super__595.71.05.txt": NONE,
+    "nvidia/capture_nvidia-l40s__595.80.txt": NONE,
+    "nvidia/fabricmanager.log": NO_EVENT,
+    "nvidia/kmsg_peermem.log": NO_EVENT,
+    "nvidia/q_535.183_H100_invalid-truncated.txt": REFUSED,
+    "xdx/xdxsmi_1.6.21_2xR1900.txt": NOT_OURS,
 }
 # Answers to other questions, which a tool of another release might give to ours: nobody's cards.
 NO_ANSWERS = [
@@ -393,28 +428,56 @@ def test_the_answer_to_another_question_is_nobodys_cards(recordings, name):
     assert answer.devices == [] or vendor.name == "amd"
 
 
-def named() -> set[str]:
-    """Return every text in the unit tests that may be the name of a file, but for those that are left out here."""
-    found = set()
-    for path in TESTS.glob("unit/**/test_*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and path == HERE and getattr(node.targets[0], "id", "") == "LEFT_OUT":
-                node.value = ast.Constant("")
-        found |= {node.value.rpartition("/")[2] for node in ast.walk(tree) if _is_text(node)}
-    return found
+@pytest.fixture(scope="module")
+def held(recordings, tmp_path_factory) -> dict:
+    """Return which recordings the tests of what reads them read, and which they hold to values."""
+    return ask_which_are_held(recordings, tmp_path_factory.mktemp("held"), [*READERS, "-k", NOT_THIS])
 
 
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+def ask_which_are_held(folder: Path, scratch: Path, tests: list) -> dict:
+    command = [sys.executable, str(HERE.parent / "held.py"), str(scratch / "answer.json")]
+    command += [f"--basetemp={scratch}/tests", *map(str, tests)]
+    environment = {**os.environ, "ACCEL_RECORDINGS": str(folder)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads((scratch / "answer.json").read_text())
+    assert (answer["status"], answer["unsteady"]) == (0, []), done.stdout
+    return answer
 
 
-def test_every_recording_is_held_to_values_or_left_out_for_a_reason(recordings):
+def test_every_recording_is_held_to_values_or_left_out_for_a_reason(recordings, held):
     files = {str(path.relative_to(recordings)) for path in recordings.glob("*/*")}
     files = {name for name in files if name.partition("/")[0] not in OTHERS}
-    known = named()
-    held = {name for name in files if name.rpartition("/")[2] in known}
-    assert sorted(files - held - set(LEFT_OUT)) == []
-    assert sorted(held & set(LEFT_OUT)) == []
-    # Names that no file has would hide the next one.
-    assert sorted(set(LEFT_OUT) - files) == []
+    assert sorted(files - set(held["held"]) - set(NOTHING) - set(LEFT_OUT)) == []
+    # What is said to be nothing, or not to be read, is no longer so once a test holds it; and a name that no file has
+    # would hide the next one.
+    assert sorted(set(held["held"]) & (set(NOTHING) | set(LEFT_OUT))) == []
+    assert sorted((set(NOTHING) | set(LEFT_OUT)) - files) == []
+    assert sorted(set(NOTHING) & set(LEFT_OUT)) == []
+    # That nothing is made of it has to be seen by a test.
+    assert sorted(set(NOTHING) - set(held["read"])) == []
+
+
+TESTS_OF_FOUR = """
+def test_of_a_value(recordings):
+    assert "7 cards" in (recordings / "one/held.txt").read_text()
+
+def test_without_one(recordings):
+    assert (recordings / "one/read.txt").read_bytes() is not None
+    int((recordings / "one/refused.txt").read_text())
+    name = "one/named.txt"
+"""
+
+
+def test_a_recording_that_is_only_named_or_read_is_not_held(tmp_path):
+    for name in ("held", "read", "refused", "named"):
+        (tmp_path / "all/one").mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"all/one/{name}.txt").write_text("7" if name == "refused" else "7 cards")
+    (tmp_path / "conftest.py").write_text(
+        "import os, pathlib, pytest\n\n\n@pytest.fixture\ndef recordings():\n"
+        "    return pathlib.Path(os.environ['ACCEL_RECORDINGS'])\n"
+    )
+    (tmp_path / "test_one.py").write_text(TESTS_OF_FOUR)
+    answer = ask_which_are_held(tmp_path / "all", tmp_path, [tmp_path / "test_one.py", f"--rootdir={tmp_path}"])
+    assert answer["held"] == ["one/held.txt"]
+    assert answer["read"] == ["one/held.txt", "one/read.txt", "one/refused.txt"]

@@ -250,6 +250,8 @@ def test_recorded_amd_smi(recordings):
     busy = read((folder / "amd-smi_metric_MI300X_excerpt.txt").read_text()).entries
     assert devices(busy, busy, [], "x")[0].link.under_load is True
     assert devices(busy, busy, [], "x")[0].health.state == "ok"
+    now = devices(busy, busy, [], "x")[0].readings
+    assert (now.utilization_percent, now.power_watts) == (100, 234)
 
 
 def test_recorded_rocm_smi(recordings):

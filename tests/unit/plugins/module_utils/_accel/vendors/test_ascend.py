@@ -212,6 +212,18 @@ RECORDED = [
         0,
     ),
     (
+        "npu-smi_info_24.1.rc1.b030_8x910B3.txt",
+        "24.1.rc1.b030",
+        "24.1.rc1.b030",
+        8,
+        {
+            0: (0, 0, None, "910B3", "OK", "0000:c1:00.0", 3318, 65536),
+            7: (7, 0, None, "910B3", "OK", "0000:42:00.0", 3315, 65536),
+        },
+        8,
+        0,
+    ),
+    (
         "npu-smi_info_25.2.0_910B4_alarm.txt",
         "25.2.0",
         "25.2.0",
@@ -328,6 +340,11 @@ def test_recorded_boards(recordings):
     chip = mixed[mixed.index("info -i 0 -c 0 -t board") :]
     assert die_id(read_fields(chip)) == "42C711D4-20B03704-4A10C8D4-14CC040A-D2102003"
     assert read_health((folder / "doc_npu-smi_info-t-health.txt").read_text()) == ["OK"]
+
+
+def test_recorded_errors(recordings):
+    table = read_table((recordings / "ascend/npu-smi_errors.txt").read_text())
+    assert (table.state, table.chips) == ("driver_not_ready", [])
 
 
 def test_recorded_maps(recordings):

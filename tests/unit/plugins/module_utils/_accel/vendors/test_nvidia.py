@@ -947,7 +947,8 @@ def test_recorded_lost_card(recordings):
 def test_recorded_fabric_trouble(recordings):
     text = (recordings / "nvidia/q-x_mocknvml_gb200-fabric-degraded.xml").read_text()
     first, second = nvidia.parse_query(text).devices
-    assert first.health == Health("ok")
+    assert (first.serial, first.health) == ("1562849103700", Health("ok"))
+    assert second.serial == "1562849103701"
     assert second.health == Health("warning", ["fabric/health/summary: Unhealthy"])
 
 
@@ -980,7 +981,11 @@ def test_recorded_csv(recordings):
     fields = ("index", "uuid", "name", "pci.bus_id", *("x",) * 7)
     sick = (recordings / "nvidia/query-gpu_edge_reset-required_csv.txt").read_text().rstrip() + "\n"
     rows = nvidia.parse_csv(sick, fields)
-    assert [row.health.state for row in rows] == ["unknown", "warning", "critical"]
+    assert [(row.index, row.pci_address, row.health.state) for row in rows] == [
+        (0, "0000:03:00.0", "unknown"),
+        (1, "0000:04:00.0", "warning"),
+        (2, "0000:05:00.0", "critical"),
+    ]
 
 
 def test_recorded_list_of_split_cards(recordings):
