@@ -129,9 +129,11 @@ def _of_lines(body: str, root: str, side_by_side: Container[str]) -> Fields | No
         return None
     builder = _Builder(side_by_side)
     above, texts = builder.above, builder.here.texts
-    known: dict[str, tuple[Callable[[str, str], bool] | None, str, str]] = {}
+    # By what lies above: a path that is put together once is also looked up faster.
+    known: dict[str, dict[str, tuple[Callable[[str, str], bool] | None, str, str]]] = {}
+    here = known.setdefault(above, {})
     for line in body[len(first) : -len(last)].split("\n"):
-        step = known.get(line)
+        step = here.get(line)
         if step is None:
             found = _LINE.fullmatch(line.strip())
             if not found:
@@ -140,24 +142,26 @@ def _of_lines(body: str, root: str, side_by_side: Container[str]) -> Fields | No
             if leaf in side_by_side:
                 return None
             if leaf:
-                step = None, leaf, word.strip()
+                step = None, above + leaf, word.strip()
             elif begin:
                 step = builder.begin, begin, ident
             elif end:
                 step = builder.end, end, ""
             else:
                 step = builder.say if between else builder.blank, "", between
-            known[line] = step
+            here[line] = step
         act, name, word = step
         if act is None:  # by far the most frequent: done without a call
-            path = above + name
-            if path not in texts:
-                texts[path] = word
-                continue
-            act = builder.leaf
+            if name not in texts:
+                texts[name] = word
+            elif word:
+                builder.here.again.append((name, word))
+            continue
         if not act(name, word):
             return None
-        above, texts = builder.above, builder.here.texts
+        if builder.above != above or builder.here.texts is not texts:
+            above, texts = builder.above, builder.here.texts
+            here = known.setdefault(above, {})
     return None if builder.outer else builder.here
 
 

@@ -481,16 +481,15 @@ def throttle_words(mask: int) -> list[str]:
 
 def _throttle_mask(gpu: Fields) -> int | None:
     """Return the bits of what is active; None where nothing is told, or not enough to say that nothing is wrong."""
-    words = {
-        path: word.strip().lower()
-        for path, word in ((path, gpu.findtext(path)) for path, _bit in _THROTTLE_PATHS)
-        if word
-    }
-    told = [word for word in words.values() if word in ("active", "not active")]
-    mask = 0
+    mask, told, clear = 0, 0, 0
     for path, bit in _THROTTLE_PATHS:
-        mask |= bit if words.get(path) == "active" else 0
-    return mask if told and (len(told) == len(words) or mask & _HARD) else None
+        word = gpu.texts.get(path)
+        if word:
+            word = word.strip().lower()
+            told += 1
+            clear += word in ("active", "not active")
+            mask |= bit if word == "active" else 0
+    return mask if clear and (clear == told or mask & _HARD) else None
 
 
 def _readings(gpu: Fields) -> Readings:
