@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import tempfile
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -115,8 +114,8 @@ class Transaction:
 class Trial:
     """What came of trying to upgrade packages.
 
-    ``upgraded`` and ``removed`` are names of the packages tried that apt would upgrade or remove, ``unpinned`` those for
-    which no preference keeps the version that is installed. ``problem`` says why the state is unknown.
+    ``upgraded`` and ``removed`` are names of the packages tried that apt would upgrade or remove, ``unpinned`` those
+    for which no preference keeps the version that is installed. ``problem`` says why the state is unknown.
     """
 
     state: str = UNKNOWN
@@ -294,9 +293,7 @@ def try_upgrade(runner: Runner, names: Collection[str], packages: Sequence[Packa
         return Trial(problem=str(error))
 
 
-def _try(
-    runner: Runner, tried: list[Package], offered: list[Package], folder: str, timeout_seconds: float
-) -> Trial:
+def _try(runner: Runner, tried: list[Package], offered: list[Package], folder: str, timeout_seconds: float) -> Trial:
     told = runner.run(["dpkg-query", "--status", *(one.full for one in offered)], timeout_seconds)
     if problem_of(told):
         return Trial(problem=problem_of(told))

@@ -172,7 +172,11 @@ def test_the_history_is_read_of_both_files():
 
 @pytest.mark.parametrize(
     ("answer", "problem"),
-    [(HANG, "no answer in time"), ((2, "", "dpkg-query: error: parsing file"), "parsing file"), ((0, "", ""), "knows no")],
+    [
+        (HANG, "no answer in time"),
+        ((2, "", "dpkg-query: error: parsing file"), "parsing file"),
+        ((0, "", ""), "knows no"),
+    ],
 )
 def test_a_database_that_cannot_be_asked_is_a_problem(answer, problem):
     runner = RecordedRunner({("dpkg-query", "-W", f"-f={apt.LIST_FORMAT}"): answer})
@@ -378,7 +382,8 @@ def test_a_broken_database_is_unknown(host):
 
 @REAL
 @pytest.mark.parametrize(
-    ("text", "state"), [("Pin: version 1\nPin-Priority: 1001\n", "unknown"), ("Package: nvidia-smi\nPin: x\n", "refused")]
+    ("text", "state"),
+    [("Pin: version 1\nPin-Priority: 1001\n", "unknown"), ("Package: nvidia-smi\nPin: x\n", "refused")],
 )
 def test_broken_preferences_pin_nothing(host, text, state):
     install_set(host)
