@@ -344,7 +344,7 @@ class _Judge:
                 return False
             running = self.kernels.get("running")
             there = self._module_of(running).get("state")
-            words = {PRESENT: self.say["built"], ABSENT: self.say["not_built"]}.get(there, "").format(running)
+            words = {PRESENT: self.say["built"], ABSENT: self.say["not_built"]}.get(str(there), "").format(running)
             self.add("not_loaded", "module", expected=self.module.get("name"), detail=words)
             return False
         if library_unread:
