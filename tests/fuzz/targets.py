@@ -377,6 +377,21 @@ TEXTS = {
             ' "links": [{"bdf": "0000:26:00.0", "read": {"value": 4}}]}}]'
         ),
     ),
+    "apt.parse_packages": ("hold\tinstalled\tok\tnvidia-smi\tnvidia-smi\t535-1\tnvidia-graphics-drivers\n",),
+    "apt.parse_policy": (
+        (
+            "tar:\n  Installed: 1.34-1\n  Candidate: 1.35-1\n  Version table:\n     1.35-1 500\n        500 Packages\n"
+            " *** 1.34-1 1001\n        100 /var/lib/dpkg/status\n"
+        ),
+    ),
+    "apt.parse_simulation": ("Inst tar [1.34-1] (1.35-1 Debian:12 [amd64])\nRemv old [1.0-1]\nConf tar (1.35-1)\n",),
+    "apt.parse_blacklist": ('Unattended-Upgrade::Package-Blacklist:: "nvidia-";\n',),
+    "apt.parse_history": (
+        (
+            "Start-Date: 2025-03-11  06:21:40\nCommandline: apt-get upgrade\nRequested-By: bob (1001)\n"
+            "Upgrade: tar:amd64 (1.34-1, 1.35-1)\nInstall: a:amd64 (1, automatic), b (2)\nEnd-Date: 2025-03-11\n"
+        ),
+    ),
     "ascend_links.parse_hccs": (
         (
             "\thccs health status : NOK\n\thccs lane mode : [4 2 0]\n\thccs link lane list : [1111 1100 0000]\n"

@@ -111,6 +111,8 @@ CHECKS = {
     "device.link_width": _check("PCIe link width", "PCIe 链路宽度"),
     "device.link_speed": _check("PCIe link speed", "PCIe 链路速率"),
     "device.processes": _check("Who holds the card", "占用加速卡的进程"),
+    "device.driver_stack": _check("Driver stack of one piece", "驱动栈一致"),
+    "device.version_lock": _check("Driver stack cannot change by itself", "驱动栈版本锁定"),
     "device.driver_version": _check("One driver version in a node type", "同类节点驱动版本一致"),
     "device.observation": _check("Nothing left unread", "观测完整性"),
     "baseline.clock": _check("Clock", "时钟同步"),
@@ -1084,6 +1086,228 @@ CAUSES = {
         severity=WARNING,
     ),
     "device.link_speed.blocked": _blocked("the link of {card} could not be read", "无法读取 {card} 的链路"),
+    # ------------------------------------------------------------------ driver stack
+    "device.driver_stack.ok": _cause(PASS, "{part} as it should be: {detail}", "{part}正常：{detail}"),
+    "device.driver_stack.packages_ok": _cause(
+        PASS, "all {number} packages of the set are as declared", "驱动包集合的 {number} 个包均与声明一致"
+    ),
+    "device.driver_stack.next_boot_ok": _cause(
+        PASS, "kernel {kernel} of the next boot has the module", "下次启动的内核 {kernel} 已有驱动模块"
+    ),
+    "device.driver_stack.fabric_manager_not_required": _cause(
+        PASS,
+        "no switch between the cards: the fabric manager is not needed",
+        "加速卡之间没有交换芯片：不需要 Fabric Manager",
+    ),
+    "device.driver_stack.shared_kernel": _cause(
+        NOT_APPLICABLE,
+        "shared kernel: the kernel module belongs to the machine that {host} runs on",
+        "共享内核：内核模块属于 {host} 所在的物理机",
+    ),
+    "device.driver_stack.library_mismatch": _cause(
+        FAIL,
+        "the libraries are {library}, the loaded module {kernel} is the pinned {pin}: the packages "
+        "drifted{off}{brought}",
+        "用户态库为 {library}，已加载模块 {kernel} 即锁定版本 {pin}：是软件包发生了偏移{off}{brought}",
+        "Do not reboot: that would load what drifted in. Install the packages of the pinned version again (the role "
+        "driver does it in one transaction) and hold them; programs that start then work at once. Then close what let "
+        "them go: device.version_lock names it.",
+        "不要重启：重启会加载偏移后的版本。请将软件包装回锁定版本（driver 角色在一个事务内完成）并 hold，之后启动的程序"
+        "即可正常工作。然后堵住其来源：device.version_lock 会指出缺少哪道锁。",
+    ),
+    "device.driver_stack.reboot_needed": _cause(
+        FAIL,
+        "module {observed} is loaded, {expected} is pinned, installed and built for the kernel of the next boot",
+        "已加载模块为 {observed}；锁定版本 {expected} 已安装，并已为下次启动的内核编译",
+        "Drain the node and reboot it, or unload and load the module while nothing holds the cards.",
+        "排空节点后重启；或在没有进程占用加速卡时卸载并重新加载模块。",
+    ),
+    "device.driver_stack.module_not_built": _cause(
+        FAIL,
+        "module {kernel} is loaded and the libraries are the pinned {pin}, but kernel {next} of the next boot has no "
+        "module of that version",
+        "已加载模块为 {kernel}，用户态库为锁定版本 {pin}，但下次启动的内核 {next} 没有该版本的模块",
+        "Do not reboot yet. Look at dkms status and the end of /var/lib/dkms/*/*/build/make.log: headers of that "
+        "kernel are often missing. Build the module (dkms autoinstall -k), then drain and reboot.",
+        "先不要重启。查看 dkms status 与 /var/lib/dkms/*/*/build/make.log 末尾：常见原因是缺少该内核的头文件。编译模块"
+        "（dkms autoinstall -k）后再排空并重启。",
+    ),
+    "device.driver_stack.mismatch": _cause(
+        FAIL,
+        "the libraries are {library}, the loaded module is {kernel}, pinned is {pin}{off}{brought}",
+        "用户态库为 {library}，已加载模块为 {kernel}，锁定版本为 {pin}{off}{brought}",
+        "Decide which version is right and declare it as cluster_driver_version, then run the driver role on the "
+        "drained node. In a container the module is the machine's: there its driver decides.",
+        "确定正确的版本并声明为 cluster_driver_version，排空节点后执行 driver 角色。容器内的模块属于物理机，以物理机的"
+        "驱动为准。",
+    ),
+    "device.driver_stack.module_off_pin": _cause(
+        FAIL,
+        "module {observed} is loaded, {expected} is pinned{brought}",
+        "已加载模块为 {observed}，锁定版本为 {expected}{brought}",
+        "Run the driver role on the drained node, or correct the declared version. The next boot would not load the "
+        "pinned version either.",
+        "排空节点后执行 driver 角色，或更正声明的版本。直接重启也不会加载锁定版本。",
+    ),
+    "device.driver_stack.not_loaded": _cause(
+        FAIL,
+        "the kernel module {expected} is not loaded{detail}",
+        "内核模块 {expected} 未加载{detail}",
+        "With a module for the running kernel: modprobe it and read dmesg (Secure Boot refuses unsigned modules). "
+        "Without one: install the headers of this kernel and build it (dkms autoinstall), or boot the pinned kernel.",
+        "若当前内核已有模块：用 modprobe 加载并查看 dmesg（Secure Boot 会拒绝未签名模块）。若没有：安装当前内核的头文件"
+        "并编译（dkms autoinstall），或启动锁定的内核。",
+    ),
+    "device.driver_stack.wrong_module": _cause(
+        FAIL,
+        "{observed} is loaded in the place of {expected}",
+        "加载的是 {observed}，而不是 {expected}",
+        "Blacklist it in /etc/modprobe.d, write the initramfs anew (it may load it early), then reboot the drained "
+        "node; the driver role does all but the reboot.",
+        "在 /etc/modprobe.d 中将其加入黑名单，重新生成 initramfs（它可能在早期被加载），排空节点后重启；除重启外均由 "
+        "driver 角色完成。",
+    ),
+    "device.driver_stack.kernel_moved": _cause(
+        FAIL,
+        "kernel {kernel} boots next and has no module of the driver; {running} is running",
+        "下次将启动内核 {kernel}，它没有驱动模块；当前内核为 {running}",
+        "Do not reboot. Build the module for that kernel (its headers, then dkms autoinstall -k), or remove it and "
+        "boot the pinned one. Hold kernel image and headers with the driver.",
+        "不要重启。为该内核编译模块（先装头文件，再 dkms autoinstall -k），或删除该内核并启动锁定的内核。内核与头文件应"
+        "与驱动一起 hold。",
+    ),
+    "device.driver_stack.next_boot_differs": _cause(
+        FAIL,
+        "the next boot (kernel {kernel}) loads module {observed} instead of the pinned {expected}{brought}",
+        "下次启动（内核 {kernel}）将加载模块 {observed}，而不是锁定的 {expected}{brought}",
+        "Do not reboot. Run the driver role, which brings the pinned version back and builds it for that kernel.",
+        "不要重启。执行 driver 角色，它会装回锁定版本并为该内核编译。",
+    ),
+    "device.driver_stack.next_boot_unknown": _cause(
+        UNKNOWN,
+        "what the next boot loads could not be told: {detail}",
+        "无法得知下次启动将加载什么：{detail}",
+        "Look at /boot, the default of the boot loader and modinfo -k KERNEL. A machine that boots over the network "
+        "has its kernel elsewhere.",
+        "查看 /boot、引导器的默认项与 modinfo -k KERNEL。网络启动的机器，其内核在别处。",
+        severity=WARNING,
+    ),
+    "device.driver_stack.fabric_manager_version": _cause(
+        FAIL,
+        "fabric manager {observed} does not fit driver {expected}{log}",
+        "Fabric Manager {observed} 与驱动 {expected} 不匹配{log}",
+        "Install the fabric manager of exactly the driver's version, in one transaction with it; hold both.",
+        "安装与驱动版本完全一致的 Fabric Manager（与驱动在同一事务中），并将两者一起 hold。",
+    ),
+    "device.driver_stack.fabric_manager_not_running": _cause(
+        FAIL,
+        "{service} is {observed}: the cards are listed, but every job fails (error 802){log}",
+        "{service} 状态为 {observed}：加速卡能列出，但所有作业都会失败（错误 802）{log}",
+        "systemctl enable --now the service; if it ends at once, its log in the evidence says why. Jobs that started "
+        "before must be started again.",
+        "执行 systemctl enable --now 启动该服务；若立即退出，见证据中的日志。此前启动的作业需重新启动。",
+    ),
+    "device.driver_stack.cdi_stale": _cause(
+        FAIL,
+        "the device file of containers (CDI) was made with driver {observed}, {expected} is there",
+        "容器设备文件（CDI）由驱动 {observed} 生成，现有驱动为 {expected}",
+        "Generate it anew (nvidia-ctk cdi generate, or the container role) after the driver is loaded; a file in /run "
+        "as well as in /etc may be read, remove the older one.",
+        "驱动加载后重新生成（nvidia-ctk cdi generate，或由 container 角色完成）；/run 与 /etc 下的文件都会被读取，请删"
+        "除较旧的那个。",
+    ),
+    "device.driver_stack.half_configured": _cause(
+        FAIL,
+        "packages are half installed: {names}",
+        "有软件包处于半安装状态：{names}",
+        "dpkg --configure -a as root, and look at what it says; nothing can be installed or pinned before.",
+        "以 root 执行 dpkg --configure -a 并查看其输出；在此之前无法安装或锁定任何包。",
+    ),
+    "device.driver_stack.missing": _cause(
+        FAIL,
+        "packages of the set are not installed: {names}",
+        "驱动包集合中有包未安装：{names}",
+        "Run the driver role; if it refuses, the repository does not have the declared version.",
+        "执行 driver 角色；若被拒绝，说明软件源中没有声明的版本。",
+    ),
+    "device.driver_stack.off_pin": _cause(
+        FAIL,
+        "packages are not of the declared version: {names}{brought}",
+        "有软件包与声明的版本不符：{names}{brought}",
+        "Run the driver role, which brings the whole set to the declared version in one transaction and holds it.",
+        "执行 driver 角色，它会在一个事务内将整套包装到声明的版本并 hold。",
+    ),
+    "device.driver_stack.unknown": _cause(
+        UNKNOWN,
+        "{part} could not be judged: {detail}",
+        "无法判定 {part}：{detail}",
+        "The evidence names what could not be read; ask for it by hand as root.",
+        "证据中列出了无法读取的内容；请以 root 手工查询。",
+    ),
+    "device.driver_stack.blocked": _blocked(
+        "{part} follows the kernel module or the libraries, which are not as they should be",
+        "{part} 取决于内核模块与用户态库，而它们并不正确",
+    ),
+    # ------------------------------------------------------------------ version lock
+    "device.version_lock.ok": _cause(
+        PASS,
+        "an upgrade of the {number} packages was tried and refused; each is held and pinned",
+        "已对 {number} 个包试升级并被拒绝；每个包均已 hold 并锁定",
+    ),
+    "device.version_lock.upgraded": _cause(
+        FAIL,
+        "an upgrade was tried and not refused: {names} would change{detail}",
+        "试升级未被拒绝：{names} 会发生变化{detail}",
+        "Run the driver role, which writes preference, hold and blacklist. Where all three are there, something "
+        "overrules them: APT::Ignore-Hold, a preference with a higher priority, a file in preferences.d whose name apt "
+        "ignores.",
+        "执行 driver 角色写入优先级、hold 与黑名单。若三者俱在，说明被其他设置覆盖：APT::Ignore-Hold、更高优先级的设"
+        "置、或 preferences.d 中文件名被 apt 忽略。",
+    ),
+    "device.version_lock.not_held": _cause(
+        FAIL,
+        "packages of the set are not held: {names}",
+        "驱动包集合中有包未 hold：{names}",
+        "The upgrade was refused by something else. Run the driver role, or apt-mark hold by hand; find out who took "
+        "the hold away (/var/log/dpkg.log, shell history).",
+        "升级是被其他设置拒绝的。执行 driver 角色，或手工 apt-mark hold；并查明是谁取消了 hold（/var/log/dpkg.log、"
+        "shell 历史）。",
+        severity=WARNING,
+    ),
+    "device.version_lock.not_pinned": _cause(
+        FAIL,
+        "no apt preference keeps the version of: {names}",
+        "以下包没有 apt 优先级锁定：{names}",
+        "The upgrade was refused by the hold alone, which one command takes away. Run the driver role; apt-cache "
+        "policy shows 1001 at the pinned version.",
+        "升级仅靠 hold 拒绝，而一条命令即可取消 hold。执行 driver 角色；apt-cache policy 应在锁定版本处显示 1001。",
+        severity=WARNING,
+    ),
+    "device.version_lock.not_blacklisted": _cause(
+        FAIL,
+        "unattended-upgrade is not told to leave alone: {names}",
+        "unattended-upgrade 的黑名单缺少：{names}",
+        "Run the driver role, which adds them to Unattended-Upgrade::Package-Blacklist; apt-config dump shows the "
+        "list.",
+        "执行 driver 角色，将其加入 Unattended-Upgrade::Package-Blacklist；apt-config dump 可查看该列表。",
+        severity=WARNING,
+    ),
+    "device.version_lock.blacklist_unknown": _cause(
+        UNKNOWN,
+        "whether unattended-upgrade leaves the packages alone could not be told: {detail}",
+        "无法得知 unattended-upgrade 是否会放过这些包：{detail}",
+        "Run apt-config dump as root and look at what it complains about.",
+        "以 root 执行 apt-config dump，查看其报错。",
+        severity=WARNING,
+    ),
+    "device.version_lock.trial": _cause(
+        UNKNOWN,
+        "whether an upgrade would be refused could not be tried: {detail}",
+        "无法试验升级是否会被拒绝：{detail}",
+        "Wait for another package manager to end, run dpkg --configure -a and apt-get check as root; then verify "
+        "again.",
+        "等待其他包管理进程结束，以 root 执行 dpkg --configure -a 与 apt-get check，然后重新验收。",
+    ),
     # ------------------------------------------------------------------ driver version
     "device.driver_version.ok": _cause(PASS, "driver {observed} ({reason})", "驱动版本 {observed}（{reason}）"),
     "device.driver_version.differs": _cause(

@@ -49,7 +49,7 @@ from ..tools import (
     worst,
 )
 from ..xml_answer import Fields, leave_out, read_fields
-from .base import COMMAND, FILE, LINK, PACKAGE, Answer, Unreadable, Vendor, VersionSource
+from .base import COMMAND, FILE, LINK, PACKAGE, Answer, FabricManager, Stack, Unreadable, Vendor, VersionSource
 
 CSV_FIELDS = (
     "index",
@@ -655,6 +655,21 @@ _VERSIONS = (
     VersionSource("container_toolkit", "nvidia-ctk", PACKAGE, "nvidia-container-toolkit", r"^(\d+\.\d+\.\d+)"),
 )
 
+# Debian calls the file of its module nvidia-current.ko, the open one nvidia-current-open.ko; both load as nvidia. The
+# names of switches: A100 and H100 systems of the recordings (1af1, 22a3), V100 (1ac2). Those of later boards are not on
+# the host's bus, so that they are to be declared.
+_STACK = Stack(
+    modules=("nvidia", "nvidia-current", "nvidia-current-open"),
+    wrong_modules=("nouveau", "nova_core", "nvidiafb"),
+    fabric_manager=FabricManager(
+        service="nvidia-fabricmanager",
+        package=r"(?:cuda-drivers|nvidia)-fabric-?manager\b",
+        switches=("1ac2", "1af1", "22a3"),
+        log="/var/log/fabricmanager.log",
+        mismatch=r"(?i)interface version (\d[\d.]*\d) don't match with driver version",
+    ),
+)
+
 
 class Nvidia(Vendor):
     """NVIDIA GPUs. NVSwitches carry the same vendor id but are bridges (class 0680), so they are no devices."""
@@ -664,6 +679,7 @@ class Nvidia(Vendor):
     kernel_modules = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem")
     splits = True
     versions = _VERSIONS
+    stack = _STACK
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask nvidia-smi; see the module for the order."""

@@ -26,6 +26,7 @@ class RecordedRunner:
     files    path -> text (or bytes); ``read`` strips as the real one does.
     tools    names that are installed; by default the programs of ``answers``.
     held     device node -> pids that have it open; the key "incomplete" stands for processes that can't be asked.
+    locks    path -> process that has locked it.
     links    path -> path it resolves to; every other path resolves to itself.
     blocked  files that do not answer, see ``Runner``; a test that wants some reads with a real runner.
     """
@@ -37,6 +38,7 @@ class RecordedRunner:
         self.files = dict(files or {})
         self.tools = {argv[0] for argv in self.answers} if tools is None else set(tools)
         self.links = dict(links or {})
+        self.locks: dict[str, int] = {}
         self.calls: list[tuple[str, ...]] = []
         self.blocked: list[str] = []
         self.timeouts: list[float] = []
@@ -93,6 +95,10 @@ class RecordedRunner:
     def hung_reads(self):
         """Return which files did not answer, in words."""
         return [f"{path}: no answer in time" for path in self.blocked]
+
+    def lock_holder(self, path):
+        """Return who has locked a file."""
+        return self.locks.get(path)
 
     def realpath(self, path):
         """Return what the path resolves to."""
