@@ -16,6 +16,7 @@ import os
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import threading
@@ -296,6 +297,14 @@ class Runner:
                     if pid not in pids:
                         pids.append(pid)
         return found, complete
+
+    def access(self, path: str) -> tuple[int, int] | None:
+        """Return permission bits and owner of what a path leads to, None where there is nothing."""
+        try:
+            told = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        return stat.S_IMODE(told.st_mode), told.st_uid
 
     def realpath(self, path: str) -> str:
         """Return the path with every symbolic link resolved."""
