@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from . import plain_yaml
 from .model import dict_of, dicts_of
 from .slot_names import natural
-from .text import same_version
+from .text import same_version, whole_characters
 from .vendors.base import ContainerAccess, Unreadable
 
 VERSION = "0.5.0"
@@ -49,7 +49,7 @@ class Broken(Unreadable):
 def valid_kind(kind: str) -> bool:
     """Tell whether a kind is ``vendor.com/class`` as CDI 0.5.0 wants it: no dot in the class (that came with 0.6.0)."""
     found = _KIND.fullmatch(kind)
-    return bool(found) and "." not in found[2]
+    return found is not None and "." not in found[2]
 
 
 def valid_name(name: str) -> bool:
@@ -77,8 +77,9 @@ def names_of(devices: Sequence[Mapping]) -> tuple[dict[str, list[str]], list[str
     A slot that holds a board with several devices gives all of them: a slot is a place. Any other name that would mean
     two cards is given to neither.
     """
-    left_out, meant = [], {}
-    usable = []
+    left_out: list[str] = []
+    meant: dict[str, list[tuple[tuple[str, object], list[str]]]] = {}
+    usable: list[tuple[Mapping, list[str]]] = []
     for device in devices:
         nodes = [str(node) for node in device.get("device_nodes") or []]
         if nodes:
@@ -88,7 +89,8 @@ def names_of(devices: Sequence[Mapping]) -> tuple[dict[str, list[str]], list[str
     for number, (device, nodes) in enumerate(usable):
         label = dict_of(device.get("slot")).get("label")
         index = device.get("index")
-        named = {None if index is None else str(index): ("index", number), identity_name(device): ("identity", number)}
+        named: dict[str | None, tuple[str, object]] = {None if index is None else str(index): ("index", number)}
+        named[identity_name(device)] = ("identity", number)
         named.setdefault(slot_name(label), ("slot", label))
         for name, owner in named.items():
             if name is not None:
@@ -200,7 +202,7 @@ def read(output: str) -> dict:
         raise Broken(f"cdiVersion {version!r} is no version")
     if not _KIND.fullmatch(kind):
         raise Broken(f"kind {kind!r} is none: it must look like vendor.com/class")
-    devices = []
+    devices: list[dict] = []
     for entry in dicts_of(spec.get("devices")):
         name = str(entry.get("name") or "")
         if not valid_name(name):
@@ -217,7 +219,7 @@ def _document(output: str) -> object:
     if not output.lstrip().startswith("{"):
         return plain_yaml.parse(output)
     try:
-        return json.loads(output)
+        return json.loads(whole_characters(output))
     except json.JSONDecodeError as exc:
         # A file that ends too soon is no YAML either; engines take more than JSON where this is not the reason.
         ends = exc.pos >= len(output.rstrip()) or exc.msg.startswith("Unterminated string")

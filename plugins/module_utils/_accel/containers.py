@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from . import cdi, images, judge, registries, settings
 from . import registry as vendors
 from .model import dict_of, dicts_of, to_float
-from .text import excerpt
+from .text import excerpt, whole_characters
 from .vendors.base import ContainerAccess, Unreadable
 
 ENGINES = ("podman", "docker")
@@ -124,7 +124,7 @@ def read_info(output: str) -> dict:
     ``problem`` is what Docker's client says of a daemon that it can't reach, ``proxy`` a row as ``proxies`` has them.
     """
     try:
-        body = json.loads(output)
+        body = json.loads(whole_characters(output))
     except (ValueError, RecursionError) as exc:
         raise Unreadable(f"info is no JSON: {str(exc)[:100]}") from None
     if not isinstance(body, dict):
@@ -296,7 +296,7 @@ def _judge_engine(host: str, observation: Mapping, declared: Mapping, common: di
         cause = "unknown"
     elif wanted and not isinstance(free, int):
         cause, values["detail"] = "unknown", f"df {engine.get('storage_path')}"
-    elif wanted and free < wanted * GIB:
+    elif wanted and isinstance(free, int) and free < wanted * GIB:
         cause, values["detail"] = "disk_full", str(engine.get("storage_path"))
         values.update(expected=wanted, observed=round(free / GIB, 1))
     else:

@@ -1029,11 +1029,10 @@ CAUSES = {
         "a settings file of {engine} on {host} can't be read: {detail}",
         "{host} 上 {engine} 的配置文件无法解析：{detail}",
         "Correct the line that is named, by hand or from the backup beside the file: the container role never "
-        "overwrites "
-        "a file that it can't read. Podman still works then, but without the settings of that file; Docker does not "
-        "start any more.",
-        "请手工改正所指出的行，或用同目录下的备份恢复：container 角色不会覆盖无法解析的文件。此时 podman 仍可运行，但该"
-        "文件中的设置不生效；Docker 则无法再启动。",
+        "overwrites a file that it can't read. Docker does not start any more; podman refuses all commands "
+        "(containers.conf) or those that pull (registries.conf).",
+        "请手工改正所指出的行，或用同目录下的备份恢复：container 角色不会覆盖无法解析的文件。此时 Docker 无法再启动；"
+        "podman 会拒绝所有命令（containers.conf）或拉取类命令（registries.conf）。",
     ),
     "container.engine.failed": _cause(
         FAIL,

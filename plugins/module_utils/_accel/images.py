@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from . import judge
 from .model import dict_of, dicts_of
 from .slot_names import natural
+from .text import whole_characters
 from .vendors.base import Unreadable
 
 MANIFEST_TYPES = (
@@ -73,7 +74,7 @@ def read_images(output: str) -> list[dict]:
     ``registry/repository@sha256:...``. podman lists an image once a name; here it is there once.
     """
     try:
-        body = json.loads(output)
+        body = json.loads(whole_characters(output))
     except (ValueError, RecursionError) as exc:
         raise Unreadable(f"the list of images is no JSON: {str(exc)[:100]}") from None
     if not isinstance(body, list):

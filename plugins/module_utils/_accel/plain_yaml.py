@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 
+from .text import whole_characters
 from .vendors.base import Unreadable
 
 # Deeper than any file that this reads; Python's own limit is not far above.
@@ -133,7 +134,7 @@ def _scalar(line: _Line, words: str) -> object:
         return empty[words]
     if words.startswith('"'):
         try:
-            value = json.loads(words)
+            value = json.loads(whole_characters(words))
         except ValueError:
             raise _refused(line) from None
         if not isinstance(value, str):

@@ -153,9 +153,9 @@ def _blank(text: str, position: int) -> int:
     return found.end() if found else position
 
 
-def faults(text: str) -> list[tuple[int, str]]:
+def faults(document: str) -> list[tuple[int, str]]:
     """Return the faults of a valid JSON text that json.loads lets pass (a key twice, NaN): line and sentence."""
-    return [(text.count("\n", 0, offset) + 1, told) for offset, told in _walk(text, _blank(text, 0), (), {})[1]]
+    return [(document.count("\n", 0, at) + 1, told) for at, told in _walk(document, _blank(document, 0), (), {})[1]]
 
 
 def _writable(value: str) -> bool:

@@ -21,6 +21,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Sequence
+from email.message import Message
 
 from . import images
 from .text import excerpt
@@ -122,7 +123,7 @@ class _Asking:
                 continue
             path = f"/v2/{wanted.repository}/manifests/{wanted.digest or wanted.tag}"
             status, headers, body = self._with_login(path)
-            header = (headers or {}).get("Docker-Content-Digest")
+            header = headers.get("Docker-Content-Digest")
             answer = images.read_manifest(status, body, header, wanted)
             self.told["images"].append({"reference": word, **answer})
         self.told.update(state="ok", problem=None)
@@ -136,12 +137,12 @@ class _Asking:
                 raise _Trouble("ca_file", f"{path}: {exc}") from None
         return context
 
-    def _with_login(self, path: str) -> tuple[int, object, bytes]:
+    def _with_login(self, path: str) -> tuple[int, Message, bytes]:
         answer = self._get(self.base + path)
         if answer[0] != 401:
             self.told["login"] = self.told["login"] or "none"
             return answer
-        challenge = str(getattr(answer[1], "get", lambda _name: "")("WWW-Authenticate") or "")
+        challenge = str(answer[1].get("WWW-Authenticate") or "")
         self.told["login"] = "bearer" if challenge.lower().startswith("bearer") else "basic"
         if self.told["login"] == "bearer":
             token = self._token(challenge)
@@ -164,7 +165,7 @@ class _Asking:
             return None
         return str(answer.get("token") or answer.get("access_token") or "") or None
 
-    def _get(self, url: str, authorization: str | None = None) -> tuple[int, object, bytes]:
+    def _get(self, url: str, authorization: str | None = None) -> tuple[int, Message, bytes]:
         """Return status, headers and body; _Trouble where there is no answer in HTTP."""
         headers = {"Accept": ", ".join(images.MANIFEST_TYPES), "User-Agent": "accel.cluster"}
         if authorization:
