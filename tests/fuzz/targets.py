@@ -438,6 +438,7 @@ def _problem(given: str) -> list[str | None]:
 CDI = """{"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": [{"name": "0", "containerEdits": {"deviceNodes":
 [{"path": "/dev/nvidia0"}]}}], "containerEdits": {"env": ["ACCEL_DRIVER_VERSION=570.86.15"], "mounts": [{"hostPath":
 "/usr/lib/libcuda.so.570.86.15"}]}}"""
+NVIDIA_CTK = (ROOT / "tests/unit/plugins/module_utils/_accel/files/nvidia-ctk.yaml").read_text(encoding="utf-8")
 REFERENCES = ("reg.example:5000/ai/train:1", "reg:5000/x@sha256:" + "a" * 64, "localhost/x", "[::1]:5000/x:1")
 IMAGES = json.dumps(
     [{"Id": "1", "Names": ["reg:5000/x:1"], "RepoDigests": ["reg:5000/x@sha256:" + "a" * 64], "Size": 1}]
@@ -513,7 +514,8 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "baseline.parse_tracking": (None, None, {"errors": (), "kind": "-", "texts": (TRACKING,)}),
     "packages.parse_packages": (None, None, {"errors": (), "kind": "-", "texts": ("installed chrony 4.3-2\n",)}),
     # What YAML holds, and what is made of a file: it must be judged, whatever it says.
-    "cdi.read": (_cdi, dict, {"kind": "cdi", "texts": (CDI,)}),
+    "cdi.read": (_cdi, dict, {"kind": "-", "texts": (CDI, NVIDIA_CTK)}),
+    "plain_yaml.parse": (None, None, {"kind": "-", "texts": (NVIDIA_CTK,)}),
     "images.read_images": (None, None, {"kind": "-", "texts": (IMAGES,)}),
     "images.reference": (images.reference, None, {"errors": (), "kind": "-", "texts": REFERENCES}),
     "images.digest_of": (lambda given: images.digest_of(_raw(given)), str, _WORD),
