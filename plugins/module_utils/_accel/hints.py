@@ -1365,8 +1365,8 @@ CAUSES = {
         "the tag means another image in the registry by now than on {host} (held, registry): {detail}",
         "仓库中该标签所指的镜像已与 {host} 上的不同（实际，仓库）：{detail}",
         "A tag can be moved by whoever pushes. Decide which image is right and declare it by its digest "
-        "(name@sha256:...), then run the container playbook on all nodes.",
-        "标签可被任何推送者改动。请确定正确的镜像并按摘要声明（名称@sha256:...），然后对所有节点执行 container 剧本。",
+        "(name@sha256:<digest>), then run the container playbook on all nodes.",
+        "标签可被任何推送者改动。请确定正确的镜像并按摘要声明（名称@sha256:<摘要>），然后对所有节点执行 container 剧本。",
     ),
     "container.image_digest.differs": _cause(
         FAIL,
@@ -1388,10 +1388,10 @@ CAUSES = {
         UNKNOWN,
         "which image {host} holds is not known: {detail}",
         "无法得知 {host} 持有哪个镜像：{detail}",
-        "An image must be declared with its registry (host:port/name@sha256:...). One that was loaded from a "
+        "An image must be declared with its registry (host:port/name@sha256:<digest>). One that was loaded from a "
         "file or built "
         "on the node has no digest of a registry: pull it. If the engine did not list its images, see the errors.",
-        "镜像须带仓库声明（主机:端口/名称@sha256:...）。从文件导入或在节点上构建的镜像没有仓库摘要，请改为拉取"
+        "镜像须带仓库声明（主机:端口/名称@sha256:<摘要>）。从文件导入或在节点上构建的镜像没有仓库摘要，请改为拉取"
         "。若引擎未列"
         "出镜像，请看错误信息。",
     ),
