@@ -1366,7 +1366,8 @@ CAUSES = {
         "仓库中该标签所指的镜像已与 {host} 上的不同（实际，仓库）：{detail}",
         "A tag can be moved by whoever pushes. Decide which image is right and declare it by its digest "
         "(name@sha256:<digest>), then run the container playbook on all nodes.",
-        "标签可被任何推送者改动。请确定正确的镜像并按摘要声明（名称@sha256:<摘要>），然后对所有节点执行 container 剧本。",
+        "标签可被任何推送者改动。请确定正确的镜像并按摘要声明（名称@sha256:<摘要>），"
+        "然后对所有节点执行 container 剧本。",
     ),
     "container.image_digest.differs": _cause(
         FAIL,
