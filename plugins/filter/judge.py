@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.accel.cluster.plugins.module_utils._accel import baseline, judge, stack
+from ansible_collections.accel.cluster.plugins.module_utils._accel import baseline, containers, judge, stack
 
 
 def _plain(value: object, what: str) -> dict:
@@ -47,6 +47,21 @@ def judge_driver_stack(
     return stack.judge_stack(str(host), seen, about, str(language), now)
 
 
+def judge_container(
+    observation: object,
+    host: str,
+    declared: object,
+    devices: object = None,
+    language: str = "en",
+    now: str | None = None,
+) -> list[dict]:
+    """Return the findings on the containers of a host; see judge_container.yml."""
+    seen = _plain(observation, "judge_container: what container_info returned")
+    about = _plain(declared, "judge_container: the declared values")
+    cards = None if devices is None else _plain(devices, "judge_container: what accelerator_info returned")
+    return containers.judge_host(str(host), seen, about, cards, str(language), now or judge.now_utc())
+
+
 class FilterModule:
     """Filters of the collection."""
 
@@ -56,4 +71,5 @@ class FilterModule:
             "judge_devices": judge_devices,
             "judge_baseline": judge_baseline,
             "judge_driver_stack": judge_driver_stack,
+            "judge_container": judge_container,
         }

@@ -17,6 +17,7 @@ import os
 import select
 import shutil
 import signal
+import stat
 import struct
 import subprocess
 import tempfile
@@ -308,6 +309,14 @@ class Runner:
         except OSError:
             return None
         return None if kind == fcntl.F_UNLCK else max(pid, 0)
+
+    def access(self, path: str) -> tuple[int, int] | None:
+        """Return permission bits and owner of what a path leads to, None where there is nothing."""
+        try:
+            told = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        return stat.S_IMODE(told.st_mode), told.st_uid
 
     def realpath(self, path: str) -> str:
         """Return the path with every symbolic link resolved."""

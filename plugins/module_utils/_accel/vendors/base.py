@@ -98,6 +98,23 @@ class Stack:
     fabric_manager: FabricManager | None = None
 
 
+@dataclass(frozen=True)
+class ContainerAccess:
+    """What a container needs beside the nodes of a card, and what the vendor calls its cards in CDI.
+
+    ``kind`` is "" where it is not known how containers reach the cards. ``control_nodes`` are common to all cards.
+    ``libraries`` are names in the directories of the linker, ``paths`` files or directories that appear in the
+    container where they are on the host; ``*`` stands for anything in all of them, and what is not there is left
+    out. ``library_version`` finds the driver's version in the name of a library, None where names do not tell it.
+    """
+
+    kind: str = ""
+    control_nodes: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    library_version: str | None = None
+
+
 class Vendor:
     """One vendor: what its devices look like on the bus and how to ask its tools.
 
@@ -115,6 +132,7 @@ class Vendor:
     splits = False
     versions: tuple[VersionSource, ...] = ()
     stack = Stack()
+    container = ContainerAccess()
 
     def owns(self, function: Function) -> bool:
         """Tell whether a ``pci.Function`` is an accelerator of this vendor."""

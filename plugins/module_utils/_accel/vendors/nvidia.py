@@ -49,7 +49,19 @@ from ..tools import (
     worst,
 )
 from ..xml_answer import Fields, leave_out, read_fields
-from .base import COMMAND, FILE, LINK, PACKAGE, Answer, FabricManager, Stack, Unreadable, Vendor, VersionSource
+from .base import (
+    COMMAND,
+    FILE,
+    LINK,
+    PACKAGE,
+    Answer,
+    ContainerAccess,
+    FabricManager,
+    Stack,
+    Unreadable,
+    Vendor,
+    VersionSource,
+)
 
 CSV_FIELDS = (
     "index",
@@ -671,6 +683,29 @@ _STACK = Stack(
 )
 
 
+# What nvidia-ctk hands to a container for computing; its own names are in the toolkit's documentation.
+_CONTAINER = ContainerAccess(
+    kind="nvidia.com/gpu",
+    control_nodes=("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"),
+    libraries=(
+        "libcuda.so.1",
+        "libcudadebugger.so.1",
+        "libnvcuvid.so.1",
+        "libnvidia-allocator.so.1",
+        "libnvidia-cfg.so.1",
+        "libnvidia-encode.so.1",
+        "libnvidia-gpucomp.so.*",
+        "libnvidia-ml.so.1",
+        "libnvidia-nvvm.so.*",
+        "libnvidia-opencl.so.1",
+        "libnvidia-ptxjitcompiler.so.1",
+    ),
+    paths=("/usr/bin/nvidia-smi",),
+    # Three digits at least: libraries of other packages stand beside them (libnvidia-container.so.1.17.8).
+    library_version=r"/lib(?:cuda|cudadebugger|nvcuvid|nvidia-[\w-]+)\.so\.(\d{3,}\.[\d.]*\d)$",
+)
+
+
 class Nvidia(Vendor):
     """NVIDIA GPUs. NVSwitches carry the same vendor id but are bridges (class 0680), so they are no devices."""
 
@@ -680,6 +715,7 @@ class Nvidia(Vendor):
     splits = True
     versions = _VERSIONS
     stack = _STACK
+    container = _CONTAINER
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask nvidia-smi; see the module for the order."""

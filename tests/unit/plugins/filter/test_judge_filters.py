@@ -13,7 +13,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.accel.cluster.plugins.filter import judge as filters
 
 NOW = "2026-11-30T12:00:00Z"
-JUDGES = [filters.judge_devices, filters.judge_baseline, filters.judge_driver_stack]
+JUDGES = [filters.judge_devices, filters.judge_baseline, filters.judge_driver_stack, filters.judge_container]
 ADDRESS = "0000:18:00.0"
 DECLARED = {"cluster_accelerator_vendor": "nvidia", "cluster_accelerator_count": "1"}
 
@@ -54,6 +54,21 @@ def test_judge_driver_stack():
     found = filters.judge_driver_stack(seen, "gpu-01", {"driver_version": "570.86.15"}, "zh", NOW)
     assert [(f["hint"], f["host"], f["at"]) for f in found] == [("device.driver_stack.module_off_pin", "gpu-01", NOW)]
     assert found[0]["message"] == "已加载模块为 570.72，锁定版本为 570.86.15"
+
+
+def test_judge_container():
+    seen = {"engine": {"name": "podman", "state": "absent"}}
+    declared = {**DECLARED, "images": ["reg:5000/train:1"], "registries": ["reg:5000"], "cdi": True}
+    found = filters.judge_container(seen, "gpu-01", declared, observation(), now=NOW)
+    assert causes(found) == {
+        "container.engine": "absent",
+        "container.registry": "unknown",
+        "container.image_digest": "blocked",
+        "container.cdi": "unknown",
+    }
+    assert {one["at"] for one in found} == {NOW}
+    with pytest.raises(AnsibleFilterError, match="accelerator_info returned must be a mapping"):
+        filters.judge_container(seen, "gpu-01", declared, "cards")
 
 
 @pytest.mark.parametrize("judge", JUDGES)

@@ -28,12 +28,14 @@ class RecordedRunner:
     held     device node -> pids that have it open; the key "incomplete" stands for processes that can't be asked.
     locks    path -> process that has locked it.
     links    path -> path it resolves to; every other path resolves to itself.
+    modes    path -> (permission bits, owner); every other file is 0644 and root's.
     blocked  files that do not answer, see ``Runner``; a test that wants some reads with a real runner.
     """
 
-    def __init__(self, answers=None, files=None, tools=None, links=None, held=None):
+    def __init__(self, answers=None, files=None, tools=None, links=None, held=None, modes=None):
         """Keep the tables; ``calls`` collects what was asked, as tuples."""
         self.held = dict(held or {})
+        self.modes = dict(modes or {})
         self.answers = dict(answers or {})
         self.files = dict(files or {})
         self.tools = {argv[0] for argv in self.answers} if tools is None else set(tools)
@@ -99,6 +101,10 @@ class RecordedRunner:
     def lock_holder(self, path):
         """Return who has locked a file."""
         return self.locks.get(path)
+
+    def access(self, path):
+        """Return permission bits and owner."""
+        return self.modes.get(path, (0o644, 0)) if self.glob(path) else None
 
     def realpath(self, path):
         """Return what the path resolves to."""
