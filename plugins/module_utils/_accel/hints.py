@@ -1213,8 +1213,8 @@ CAUSES = {
         FAIL,
         "fabric manager {observed} does not fit driver {expected}{log}",
         "Fabric Manager {observed} 与驱动 {expected} 不匹配{log}",
-        "Install the fabric manager of exactly the driver's version, in one transaction with it; hold both.",
-        "安装与驱动版本完全一致的 Fabric Manager（与驱动在同一事务中），并将两者一起 hold。",
+        "Install the service of exactly the driver's version, in one transaction with it; hold both.",
+        "安装与驱动版本完全一致的服务（与驱动在同一事务中），并将两者一起 hold。",
     ),
     "device.driver_stack.fabric_manager_not_running": _cause(
         FAIL,
@@ -1228,10 +1228,12 @@ CAUSES = {
         FAIL,
         "the device file of containers (CDI) was made with driver {observed}, {expected} is there",
         "容器设备文件（CDI）由驱动 {observed} 生成，现有驱动为 {expected}",
-        "Generate it anew (nvidia-ctk cdi generate, or the container role) after the driver is loaded; a file in /run "
-        "as well as in /etc may be read, remove the older one.",
-        "驱动加载后重新生成（nvidia-ctk cdi generate，或由 container 角色完成）；/run 与 /etc 下的文件都会被读取，请删"
-        "除较旧的那个。",
+        "Generate it anew after the driver is loaded, with the container role or with the vendor's generator; a file "
+        "in /run as well as in /etc may be read, remove the older one.",
+        "驱动加载后重新生成（由 container 角色或厂商的生成工具完成）；/run 与 /etc 下的文件都会被读取，请删除"
+        "较旧的那个。",
+        nvidia=("The generator is nvidia-ctk cdi generate.", "生成工具为 nvidia-ctk cdi generate。"),
+        amd=("The generator is amd-ctk cdi generate.", "生成工具为 amd-ctk cdi generate。"),
     ),
     "device.driver_stack.half_configured": _cause(
         FAIL,
@@ -1501,11 +1503,11 @@ CAUSES = {
         FAIL,
         "no file in /etc/cdi or /var/run/cdi of {host} defines {detail}",
         "{host} 的 /etc/cdi 与 /var/run/cdi 中没有文件定义 {detail}",
-        "Run the container playbook, which writes the file or has the vendor's generator write it (nvidia-ctk cdi "
-        "generate, amd-ctk cdi generate). What is in /var/run is gone after a reboot until its service ran.",
-        "执行 container 剧本，由其写入该文件，或由厂商工具生成（nvidia-ctk cdi generate、amd-ctk cdi generate）"
-        "。/var/run "
-        "下的文件重启后会消失，直到相应服务再次运行。",
+        "Run the container playbook, which writes the file or has the vendor's generator write it. What is in /var/run "
+        "is gone after a reboot until its service ran.",
+        "执行 container 剧本，由其写入该文件，或由厂商工具生成。/var/run 下的文件重启后会消失，直到相应服务再次运行。",
+        nvidia=("The generator is nvidia-ctk cdi generate.", "生成工具为 nvidia-ctk cdi generate。"),
+        amd=("The generator is amd-ctk cdi generate.", "生成工具为 amd-ctk cdi generate。"),
     ),
     "container.cdi.broken": _cause(
         FAIL,
@@ -1578,10 +1580,10 @@ CAUSES = {
         "a CDI file on {host} names device nodes that are gone: {detail}",
         "{host} 上的 CDI 文件引用了已不存在的设备节点：{detail}",
         "No container with that card starts. If device.count is well, the nodes were renumbered or are made only when "
-        "first used (nvidia-uvm: nvidia-modprobe -u); make them, then have the file written again.",
-        "使用该卡的容器无法启动。若 device.count 正常，可能是节点重新编号，或首次使用时才创建（nvidia-uvm：nvid"
-        "ia-modprobe "
-        "-u）；请先创建节点，再重新生成该文件。",
+        "first used; make them, then have the file written again.",
+        "使用该卡的容器无法启动。若 device.count 正常，可能是节点重新编号，或首次使用时才创建；请先创建节点，再重新生成"
+        "该文件。",
+        nvidia=("nvidia-modprobe -u makes the nodes of nvidia-uvm.", "nvidia-modprobe -u 可创建 nvidia-uvm 的节点。"),
     ),
     "container.cdi.missing_library": _cause(
         FAIL,
@@ -1614,10 +1616,8 @@ CAUSES = {
         "a CDI file on {host} could not be read here: {detail}",
         "无法解析 {host} 上的 CDI 文件：{detail}",
         "Engines may take it all the same: it is written in a form of YAML that this collection does not read. Ask the "
-        "engine (nvidia-ctk cdi list, podman run --device), or have it written as JSON.",
-        "引擎可能可以读取：该文件使用了本集合不解析的 YAML 写法。请用引擎验证（nvidia-ctk cdi list、podman run "
-        "--device），"
-        "或改写为 JSON。",
+        "engine (podman run --device), or have it written as JSON.",
+        "引擎可能可以读取：该文件使用了本集合不解析的 YAML 写法。请用引擎验证（podman run --device），或改写为 JSON。",
     ),
     "container.cdi.blocked": _blocked(
         "whether each card of {host} is offered to containers could not be judged: the cards did not answer",
