@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.accel.cluster.plugins.module_utils._accel import baseline, judge
+from ansible_collections.accel.cluster.plugins.module_utils._accel import baseline, containers, judge, stack
 
 
 def _plain(value: object, what: str) -> dict:
@@ -38,9 +38,38 @@ def judge_baseline(
     return baseline.judge(str(host), seen, about, str(language), now or judge.now_utc())
 
 
+def judge_driver_stack(
+    observation: object, host: str, declared: object, language: str = "en", now: str | None = None
+) -> list[dict]:
+    """Return the findings on the driver stack of a host; see judge_driver_stack.yml."""
+    seen = _plain(observation, "judge_driver_stack: what driver_stack_info returned")
+    about = _plain(declared, "judge_driver_stack: the declared values")
+    return stack.judge_stack(str(host), seen, about, str(language), now)
+
+
+def judge_container(
+    observation: object,
+    host: str,
+    declared: object,
+    devices: object = None,
+    language: str = "en",
+    now: str | None = None,
+) -> list[dict]:
+    """Return the findings on the containers of a host; see judge_container.yml."""
+    seen = _plain(observation, "judge_container: what container_info returned")
+    about = _plain(declared, "judge_container: the declared values")
+    cards = None if devices is None else _plain(devices, "judge_container: what accelerator_info returned")
+    return containers.judge_host(str(host), seen, about, cards, str(language), now or judge.now_utc())
+
+
 class FilterModule:
     """Filters of the collection."""
 
     def filters(self) -> dict:
         """Return name -> function."""
-        return {"judge_devices": judge_devices, "judge_baseline": judge_baseline}
+        return {
+            "judge_devices": judge_devices,
+            "judge_baseline": judge_baseline,
+            "judge_driver_stack": judge_driver_stack,
+            "judge_container": judge_container,
+        }

@@ -29,14 +29,17 @@ from pathlib import Path
 import shapes
 from ansible_collections.accel.cluster.plugins.module_utils import _accel
 from ansible_collections.accel.cluster.plugins.module_utils._accel import (
+    cdi,
     conclude,
     dmi,
+    images,
     judge,
     links,
     model,
     pci,
     record,
     registry,
+    settings,
     slot_names,
     slots,
     text,
@@ -377,6 +380,21 @@ TEXTS = {
             ' "links": [{"bdf": "0000:26:00.0", "read": {"value": 4}}]}}]'
         ),
     ),
+    "apt.parse_packages": ("hold\tinstalled\tok\tnvidia-smi\tnvidia-smi\t535-1\tnvidia-graphics-drivers\n",),
+    "apt.parse_policy": (
+        (
+            "tar:\n  Installed: 1.34-1\n  Candidate: 1.35-1\n  Version table:\n     1.35-1 500\n        500 Packages\n"
+            " *** 1.34-1 1001\n        100 /var/lib/dpkg/status\n"
+        ),
+    ),
+    "apt.parse_simulation": ("Inst tar [1.34-1] (1.35-1 Debian:12 [amd64])\nRemv old [1.0-1]\nConf tar (1.35-1)\n",),
+    "apt.parse_blacklist": ('Unattended-Upgrade::Package-Blacklist:: "nvidia-";\n',),
+    "apt.parse_history": (
+        (
+            "Start-Date: 2025-03-11  06:21:40\nCommandline: apt-get upgrade\nRequested-By: bob (1001)\n"
+            "Upgrade: tar:amd64 (1.34-1, 1.35-1)\nInstall: a:amd64 (1, automatic), b (2)\nEnd-Date: 2025-03-11\n"
+        ),
+    ),
     "ascend_links.parse_hccs": (
         (
             "\thccs health status : NOK\n\thccs lane mode : [4 2 0]\n\thccs link lane list : [1111 1100 0000]\n"
@@ -406,6 +424,47 @@ TEXTS = {
         "Unable to determine the device handle for GPU1: 0000:34:00.0: GPU is lost. Reboot the system.\n",
     ),
 }
+
+
+def _cdi(given: str) -> dict:
+    """Read a CDI file, and judge it beside the cards of a host."""
+    spec = cdi.read(given)
+    access = registry.VENDORS["nvidia"].container
+    file = {"path": "/etc/cdi/accel-x.json", "folder": "/etc/cdi", "state": "ok", "mode": "0644", "owner": 0}
+    seen = {"files": [{**file, "spec": spec}], "folders": [], "missing": cdi.paths_of(spec)[:1]}
+    card = {"vendor": "nvidia", "uuid": "GPU-1", "index": 0, "device_nodes": ["/dev/nvidia0"]}
+    found = cdi.problems(seen, {"devices": [card]}, "nvidia.com/gpu", access, {"name": "podman", "version": "4.3.1"})
+    assert all(cause in cdi.ORDER for cause, _words in found)
+    return spec
+
+
+def _merged(given: str) -> dict:
+    """Read a settings file, and merge into it what it holds: nothing changes."""
+    body = settings.parse_json(given)
+    assert settings.parse_json(settings.text_of(settings.merged(body, body), given)) == body
+    return body
+
+
+def _problem(given: str) -> list[str | None]:
+    """Name the fault of a settings file of either form, where this Python can."""
+    found = [settings.problem_of(given, "daemon.json")]
+    return found if settings.tomllib is None else [*found, settings.problem_of(given, "x.conf")]
+
+
+CDI = """{"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": [{"name": "0", "containerEdits": {"deviceNodes":
+[{"path": "/dev/nvidia0"}]}}], "containerEdits": {"env": ["ACCEL_DRIVER_VERSION=570.86.15"], "mounts": [{"hostPath":
+"/usr/lib/libcuda.so.570.86.15"}]}}"""
+NVIDIA_CTK = (ROOT / "tests/unit/plugins/module_utils/_accel/files/nvidia-ctk.yaml").read_text(encoding="utf-8")
+REFERENCES = ("reg.example:5000/ai/train:1", "reg:5000/x@sha256:" + "a" * 64, "localhost/x", "[::1]:5000/x:1")
+IMAGES = json.dumps(
+    [{"Id": "1", "Names": ["reg:5000/x:1"], "RepoDigests": ["reg:5000/x@sha256:" + "a" * 64], "Size": 1}]
+)
+PODMAN_INFO = (
+    '{"host": {"ociRuntime": {"name": "crun"}}, "store": {"graphRoot": "/x"}, "version": {"Version": "4.3.1"}}'
+)
+DOCKER_INFO = '{"ServerVersion": "28.2.2", "Driver": "overlay2", "DockerRootDir": "/x", "HttpProxy": "http://p:1"}'
+PROXIES = '# HTTP_PROXY=x\nHTTP_PROXY=http://u:p@a:1\nEnvironment="https_proxy=http://b:2" "NO_PROXY=x,y"\n'
+TOML = '[engine]\nruntime = "crun"\n[[registry]]\nlocation = "reg:5000"\ninsecure = true\n'
 # name: (function, what it returns if its own signature does not tell, what differs from the usual)
 TABLE: dict[str, tuple[Callable, object, dict]] = {
     "text.state_of": (text.state_of, None, _WORD),
@@ -470,6 +529,26 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "baseline.parse_limits": (None, None, {"errors": (), "kind": "-", "texts": (LIMITS,)}),
     "baseline.parse_tracking": (None, None, {"errors": (), "kind": "-", "texts": (TRACKING,)}),
     "packages.parse_packages": (None, None, {"errors": (), "kind": "-", "texts": ("installed chrony 4.3-2\n",)}),
+    # What YAML holds, and what is made of a file: it must be judged, whatever it says.
+    "cdi.read": (_cdi, dict, {"kind": "-", "texts": (CDI, NVIDIA_CTK)}),
+    "plain_yaml.parse": (None, None, {"kind": "-", "texts": (NVIDIA_CTK,)}),
+    "images.read_images": (None, None, {"kind": "-", "texts": (IMAGES,)}),
+    "images.reference": (images.reference, None, {"errors": (), "kind": "-", "texts": REFERENCES}),
+    "images.digest_of": (lambda given: images.digest_of(_raw(given)), str, _WORD),
+    "images.bypasses": (
+        lambda given: images.bypasses(given, "reg.example:5000") or images.bypasses("a, 10.0.0.0/8, .b", given),
+        bool,
+        {"errors": (), "kind": "-", "texts": ("localhost,.example,10.0.0.0/8", "*", "10.1.2.3:5000", "[::1]:443")},
+    ),
+    "images.split_address": (
+        images.split_address,
+        tuple,
+        {"errors": (), "kind": "-", "texts": ("reg:5000", "[::1]:1")},
+    ),
+    "containers.read_info": (None, None, {"kind": "-", "texts": (PODMAN_INFO, DOCKER_INFO)}),
+    "containers.read_proxies": (None, None, {"errors": (), "kind": "-", "texts": (PROXIES,)}),
+    "settings.parse_json": (_merged, dict, {"kind": "-", "texts": (DOCKER_INFO,)}),
+    "settings.problem_of": (_problem, None, {"errors": (), "kind": "-", "texts": (TOML, DOCKER_INFO)}),
     "baseline.parse_huge_page_policy": (None, None, {**_WORD, "texts": ("always [madvise] never",)}),
 }
 # Public functions that take a text which no tool wrote, or that are reached through a target.
@@ -478,6 +557,7 @@ EXEMPT = {
     "record.read_history": "reads a file, line by line; test_record.py",
     "locate.find": "takes what a person typed",
     "locate.is_address": "only asks pci.normalise",
+    "registries.check": "takes what a site declares; test_registries.py",
     "reader.read_whole": "reads a file; test_record.py",
     "links.load": "reads a file; its parser is links.json",
     "pci.sort_key": "takes canonical addresses only",

@@ -111,6 +111,8 @@ CHECKS = {
     "device.link_width": _check("PCIe link width", "PCIe 链路宽度"),
     "device.link_speed": _check("PCIe link speed", "PCIe 链路速率"),
     "device.processes": _check("Who holds the card", "占用加速卡的进程"),
+    "device.driver_stack": _check("Driver stack of one piece", "驱动栈一致"),
+    "device.version_lock": _check("Driver stack cannot change by itself", "驱动栈版本锁定"),
     "device.driver_version": _check("One driver version in a node type", "同类节点驱动版本一致"),
     "device.observation": _check("Nothing left unread", "观测完整性"),
     "baseline.clock": _check("Clock", "时钟同步"),
@@ -121,6 +123,10 @@ CHECKS = {
     "baseline.hugepages": _check("Huge pages", "大页内存"),
     "baseline.transparent_hugepages": _check("Transparent huge pages", "透明大页"),
     "baseline.numa_balancing": _check("Automatic NUMA balancing", "自动 NUMA 均衡"),
+    "container.engine": _check("Container engine", "容器引擎"),
+    "container.cdi": _check("Cards in containers (CDI)", "容器中的加速卡（CDI）"),
+    "container.registry": _check("Image registry", "镜像仓库"),
+    "container.image_digest": _check("One image on all nodes", "各节点镜像一致"),
 }
 
 # What the fields of the messages stand for where nothing fills them in: in ``accelctl explain``, on the page of faults.
@@ -128,28 +134,41 @@ FIELDS = {
     "accepted": {"en": "accepted card", "zh": "已确认的卡"},
     "answer": {"en": "how many answer", "zh": "应答情况"},
     "answered": {"en": "number answering", "zh": "应答数"},
+    "brought": {"en": "what brought it", "zh": "变更来源"},
     "candidates": {"en": "what the sources say", "zh": "各来源的说法"},
     "card": {"en": "card", "zh": "加速卡"},
     "cards": {"en": "cards", "zh": "加速卡"},
     "declared": {"en": "value declared", "zh": "声明值"},
     "detail": {"en": "details", "zh": "详情"},
     "elsewhere": {"en": "where that serial was accepted", "zh": "该序列号的确认位置"},
+    "engine": {"en": "engine", "zh": "引擎"},
     "expected": {"en": "value expected", "zh": "期望值"},
     "history": {"en": "earlier repairs", "zh": "此前的修复"},
     "home": {"en": "card accepted there", "zh": "该处已确认的卡"},
     "hop": {"en": "bridge", "zh": "网桥"},
     "host": {"en": "host", "zh": "主机"},
+    "kernel": {"en": "kernel or its module", "zh": "内核或其模块"},
+    "kind": {"en": "kind of device", "zh": "设备类型"},
+    "library": {"en": "version of the libraries", "zh": "用户态库版本"},
     "links": {"en": "links", "zh": "链路"},
+    "log": {"en": "what its log says", "zh": "其日志内容"},
     "margin": {"en": "margin", "zh": "余量"},
     "missed": {"en": "card that was not found", "zh": "未找到的卡"},
     "names": {"en": "names", "zh": "名称"},
+    "next": {"en": "kernel of the next boot", "zh": "下次启动的内核"},
     "note": {"en": "note", "zh": "备注"},
+    "number": {"en": "number", "zh": "数量"},
     "observed": {"en": "value seen", "zh": "实测值"},
+    "off": {"en": "packages off the pin", "zh": "偏离锁定版本的包"},
     "origin": {"en": "former place", "zh": "原位置"},
+    "part": {"en": "part", "zh": "组成部分"},
     "percent": {"en": "tolerance", "zh": "容差"},
+    "pin": {"en": "pinned version", "zh": "锁定版本"},
     "place": {"en": "present place", "zh": "现位置"},
     "reason": {"en": "reason", "zh": "原因"},
     "role": {"en": "role", "zh": "角色"},
+    "running": {"en": "running kernel", "zh": "当前内核"},
+    "service": {"en": "service", "zh": "服务"},
     "silent": {"en": "card that says nothing", "zh": "无应答的卡"},
     "slot": {"en": "slot", "zh": "槽位"},
     "subject": {"en": "slot or host", "zh": "槽位或主机"},
@@ -1084,6 +1103,230 @@ CAUSES = {
         severity=WARNING,
     ),
     "device.link_speed.blocked": _blocked("the link of {card} could not be read", "无法读取 {card} 的链路"),
+    # ------------------------------------------------------------------ driver stack
+    "device.driver_stack.ok": _cause(PASS, "{part} as it should be: {detail}", "{part}正常：{detail}"),
+    "device.driver_stack.packages_ok": _cause(
+        PASS, "all {number} packages of the set are as declared", "驱动包集合的 {number} 个包均与声明一致"
+    ),
+    "device.driver_stack.next_boot_ok": _cause(
+        PASS, "kernel {kernel} of the next boot has the module", "下次启动的内核 {kernel} 已有驱动模块"
+    ),
+    "device.driver_stack.fabric_manager_not_required": _cause(
+        PASS,
+        "no switch between the cards: the fabric manager is not needed",
+        "加速卡之间没有交换芯片：不需要 Fabric Manager",
+    ),
+    "device.driver_stack.shared_kernel": _cause(
+        NOT_APPLICABLE,
+        "shared kernel: the kernel module belongs to the machine that {host} runs on",
+        "共享内核：内核模块属于 {host} 所在的物理机",
+    ),
+    "device.driver_stack.library_mismatch": _cause(
+        FAIL,
+        "the libraries are {library}, the loaded module {kernel} is the pinned {pin}: the packages "
+        "drifted{off}{brought}",
+        "用户态库为 {library}，已加载模块 {kernel} 即锁定版本 {pin}：是软件包发生了偏移{off}{brought}",
+        "Do not reboot: that would load what drifted in. Install the packages of the pinned version again (the role "
+        "driver does it in one transaction) and hold them; programs that start then work at once. Then close what let "
+        "them go: device.version_lock names it.",
+        "不要重启：重启会加载偏移后的版本。请将软件包装回锁定版本（driver 角色在一个事务内完成）并 hold，之后启动的程序"
+        "即可正常工作。然后堵住其来源：device.version_lock 会指出缺少哪道锁。",
+    ),
+    "device.driver_stack.reboot_needed": _cause(
+        FAIL,
+        "module {observed} is loaded, {expected} is pinned, installed and built for the kernel of the next boot",
+        "已加载模块为 {observed}；锁定版本 {expected} 已安装，并已为下次启动的内核编译",
+        "Drain the node and reboot it, or unload and load the module while nothing holds the cards.",
+        "排空节点后重启；或在没有进程占用加速卡时卸载并重新加载模块。",
+    ),
+    "device.driver_stack.module_not_built": _cause(
+        FAIL,
+        "module {kernel} is loaded and the libraries are the pinned {pin}, but kernel {next} of the next boot has no "
+        "module of that version",
+        "已加载模块为 {kernel}，用户态库为锁定版本 {pin}，但下次启动的内核 {next} 没有该版本的模块",
+        "Do not reboot yet. Look at dkms status and the end of /var/lib/dkms/*/*/build/make.log: headers of that "
+        "kernel are often missing. Build the module (dkms autoinstall -k), then drain and reboot.",
+        "先不要重启。查看 dkms status 与 /var/lib/dkms/*/*/build/make.log 末尾：常见原因是缺少该内核的头文件。编译模块"
+        "（dkms autoinstall -k）后再排空并重启。",
+    ),
+    "device.driver_stack.mismatch": _cause(
+        FAIL,
+        "the libraries are {library}, the loaded module is {kernel}, pinned is {pin}{off}{brought}",
+        "用户态库为 {library}，已加载模块为 {kernel}，锁定版本为 {pin}{off}{brought}",
+        "Decide which version is right and declare it as cluster_driver_version, then run the driver role on the "
+        "drained node. In a container the module is the machine's: there its driver decides.",
+        "确定正确的版本并声明为 cluster_driver_version，排空节点后执行 driver 角色。容器内的模块属于物理机，以物理机的"
+        "驱动为准。",
+    ),
+    "device.driver_stack.module_off_pin": _cause(
+        FAIL,
+        "module {observed} is loaded, {expected} is pinned{brought}",
+        "已加载模块为 {observed}，锁定版本为 {expected}{brought}",
+        "Run the driver role on the drained node, or correct the declared version. The next boot would not load the "
+        "pinned version either.",
+        "排空节点后执行 driver 角色，或更正声明的版本。直接重启也不会加载锁定版本。",
+    ),
+    "device.driver_stack.not_loaded": _cause(
+        FAIL,
+        "the kernel module {expected} is not loaded{detail}",
+        "内核模块 {expected} 未加载{detail}",
+        "With a module for the running kernel: modprobe it and read dmesg (Secure Boot refuses unsigned modules). "
+        "Without one: install the headers of this kernel and build it (dkms autoinstall), or boot the pinned kernel.",
+        "若当前内核已有模块：用 modprobe 加载并查看 dmesg（Secure Boot 会拒绝未签名模块）。若没有：安装当前内核的头文件"
+        "并编译（dkms autoinstall），或启动锁定的内核。",
+    ),
+    "device.driver_stack.wrong_module": _cause(
+        FAIL,
+        "{observed} is loaded in the place of {expected}",
+        "加载的是 {observed}，而不是 {expected}",
+        "Blacklist it in /etc/modprobe.d, write the initramfs anew (it may load it early), then reboot the drained "
+        "node; the driver role does all but the reboot.",
+        "在 /etc/modprobe.d 中将其加入黑名单，重新生成 initramfs（它可能在早期被加载），排空节点后重启；除重启外均由 "
+        "driver 角色完成。",
+    ),
+    "device.driver_stack.kernel_moved": _cause(
+        FAIL,
+        "kernel {kernel} boots next and has no module of the driver; {running} is running",
+        "下次将启动内核 {kernel}，它没有驱动模块；当前内核为 {running}",
+        "Do not reboot. Build the module for that kernel (its headers, then dkms autoinstall -k), or remove it and "
+        "boot the pinned one. Hold kernel image and headers with the driver.",
+        "不要重启。为该内核编译模块（先装头文件，再 dkms autoinstall -k），或删除该内核并启动锁定的内核。内核与头文件应"
+        "与驱动一起 hold。",
+    ),
+    "device.driver_stack.next_boot_differs": _cause(
+        FAIL,
+        "the next boot (kernel {kernel}) loads module {observed} instead of the pinned {expected}{brought}",
+        "下次启动（内核 {kernel}）将加载模块 {observed}，而不是锁定的 {expected}{brought}",
+        "Do not reboot. Run the driver role, which brings the pinned version back and builds it for that kernel.",
+        "不要重启。执行 driver 角色，它会装回锁定版本并为该内核编译。",
+    ),
+    "device.driver_stack.next_boot_unknown": _cause(
+        UNKNOWN,
+        "what the next boot loads could not be told: {detail}",
+        "无法得知下次启动将加载什么：{detail}",
+        "Look at /boot, the default of the boot loader and modinfo -k KERNEL. A machine that boots over the network "
+        "has its kernel elsewhere.",
+        "查看 /boot、引导器的默认项与 modinfo -k KERNEL。网络启动的机器，其内核在别处。",
+        severity=WARNING,
+    ),
+    "device.driver_stack.fabric_manager_version": _cause(
+        FAIL,
+        "fabric manager {observed} does not fit driver {expected}{log}",
+        "Fabric Manager {observed} 与驱动 {expected} 不匹配{log}",
+        "Install the service of exactly the driver's version, in one transaction with it; hold both.",
+        "安装与驱动版本完全一致的服务（与驱动在同一事务中），并将两者一起 hold。",
+    ),
+    "device.driver_stack.fabric_manager_not_running": _cause(
+        FAIL,
+        "{service} is {observed}: the cards are listed, but every job fails (error 802){log}",
+        "{service} 状态为 {observed}：加速卡能列出，但所有作业都会失败（错误 802）{log}",
+        "systemctl enable --now the service; if it ends at once, its log in the evidence says why. Jobs that started "
+        "before must be started again.",
+        "执行 systemctl enable --now 启动该服务；若立即退出，见证据中的日志。此前启动的作业需重新启动。",
+    ),
+    "device.driver_stack.cdi_stale": _cause(
+        FAIL,
+        "the device file of containers (CDI) was made with driver {observed}, {expected} is there",
+        "容器设备文件（CDI）由驱动 {observed} 生成，现有驱动为 {expected}",
+        "Generate it anew after the driver is loaded, with the container role or with the vendor's generator; a file "
+        "in /run as well as in /etc may be read, remove the older one.",
+        "驱动加载后重新生成（由 container 角色或厂商的生成工具完成）；/run 与 /etc 下的文件都会被读取，请删除"
+        "较旧的那个。",
+        nvidia=("The generator is nvidia-ctk cdi generate.", "生成工具为 nvidia-ctk cdi generate。"),
+        amd=("The generator is amd-ctk cdi generate.", "生成工具为 amd-ctk cdi generate。"),
+    ),
+    "device.driver_stack.half_configured": _cause(
+        FAIL,
+        "packages are half installed: {names}",
+        "有软件包处于半安装状态：{names}",
+        "dpkg --configure -a as root, and look at what it says; nothing can be installed or pinned before.",
+        "以 root 执行 dpkg --configure -a 并查看其输出；在此之前无法安装或锁定任何包。",
+    ),
+    "device.driver_stack.missing": _cause(
+        FAIL,
+        "packages of the set are not installed: {names}",
+        "驱动包集合中有包未安装：{names}",
+        "Run the driver role; if it refuses, the repository does not have the declared version.",
+        "执行 driver 角色；若被拒绝，说明软件源中没有声明的版本。",
+    ),
+    "device.driver_stack.off_pin": _cause(
+        FAIL,
+        "packages are not of the declared version: {names}{brought}",
+        "有软件包与声明的版本不符：{names}{brought}",
+        "Run the driver role, which brings the whole set to the declared version in one transaction and holds it.",
+        "执行 driver 角色，它会在一个事务内将整套包装到声明的版本并 hold。",
+    ),
+    "device.driver_stack.unknown": _cause(
+        UNKNOWN,
+        "{part} could not be judged: {detail}",
+        "无法判定 {part}：{detail}",
+        "The evidence names what could not be read; ask for it by hand as root.",
+        "证据中列出了无法读取的内容；请以 root 手工查询。",
+    ),
+    "device.driver_stack.blocked": _blocked(
+        "{part} follows the kernel module or the libraries, which are not as they should be",
+        "{part} 取决于内核模块与用户态库，而它们并不正确",
+    ),
+    # ------------------------------------------------------------------ version lock
+    "device.version_lock.ok": _cause(
+        PASS,
+        "an upgrade of the {number} packages was tried and refused; each is held and pinned",
+        "已对 {number} 个包试升级并被拒绝；每个包均已 hold 并锁定",
+    ),
+    "device.version_lock.upgraded": _cause(
+        FAIL,
+        "an upgrade was tried and not refused: {names} would change{detail}",
+        "试升级未被拒绝：{names} 会发生变化{detail}",
+        "Run the driver role, which writes preference, hold and blacklist. Where all three are there, something "
+        "overrules them: APT::Ignore-Hold, a preference with a higher priority, a file in preferences.d whose name apt "
+        "ignores.",
+        "执行 driver 角色写入优先级、hold 与黑名单。若三者俱在，说明被其他设置覆盖：APT::Ignore-Hold、更高优先级的设"
+        "置、或 preferences.d 中文件名被 apt 忽略。",
+    ),
+    "device.version_lock.not_held": _cause(
+        FAIL,
+        "packages of the set are not held: {names}",
+        "驱动包集合中有包未 hold：{names}",
+        "The upgrade was refused by something else. Run the driver role, or apt-mark hold by hand; find out who took "
+        "the hold away (/var/log/dpkg.log, shell history).",
+        "升级是被其他设置拒绝的。执行 driver 角色，或手工 apt-mark hold；并查明是谁取消了 hold（/var/log/dpkg.log、"
+        "shell 历史）。",
+        severity=WARNING,
+    ),
+    "device.version_lock.not_pinned": _cause(
+        FAIL,
+        "no apt preference keeps the version of: {names}",
+        "以下包没有 apt 优先级锁定：{names}",
+        "The upgrade was refused by the hold alone, which one command takes away. Run the driver role; apt-cache "
+        "policy shows 1001 at the pinned version.",
+        "升级仅靠 hold 拒绝，而一条命令即可取消 hold。执行 driver 角色；apt-cache policy 应在锁定版本处显示 1001。",
+        severity=WARNING,
+    ),
+    "device.version_lock.not_blacklisted": _cause(
+        FAIL,
+        "unattended-upgrade is not told to leave alone: {names}",
+        "unattended-upgrade 的黑名单缺少：{names}",
+        "Run the driver role, which adds them to Unattended-Upgrade::Package-Blacklist; apt-config dump shows the "
+        "list.",
+        "执行 driver 角色，将其加入 Unattended-Upgrade::Package-Blacklist；apt-config dump 可查看该列表。",
+        severity=WARNING,
+    ),
+    "device.version_lock.blacklist_unknown": _cause(
+        UNKNOWN,
+        "whether unattended-upgrade leaves the packages alone could not be told: {detail}",
+        "无法得知 unattended-upgrade 是否会放过这些包：{detail}",
+        "Run apt-config dump as root and look at what it complains about.",
+        "以 root 执行 apt-config dump，查看其报错。",
+        severity=WARNING,
+    ),
+    "device.version_lock.trial": _cause(
+        UNKNOWN,
+        "whether an upgrade would be refused could not be tried: {detail}",
+        "无法试验升级是否会被拒绝：{detail}",
+        "Wait for another package manager to end, run dpkg --configure -a and apt-get check as root; then verify "
+        "again.",
+        "等待其他包管理进程结束，以 root 执行 dpkg --configure -a 与 apt-get check，然后重新验收。",
+    ),
     # ------------------------------------------------------------------ driver version
     "device.driver_version.ok": _cause(PASS, "driver {observed} ({reason})", "驱动版本 {observed}（{reason}）"),
     "device.driver_version.differs": _cause(
@@ -1194,6 +1437,389 @@ CAUSES = {
         "{host} 的软件包数据库没有应答",
         "See whether another package manager holds the lock (ps, lsof /var/lib/dpkg/lock*) or the database is damaged.",
         "检查是否有其他包管理进程持锁（ps、lsof /var/lib/dpkg/lock*），或数据库是否损坏。",
+    ),
+    # ------------------------------------------------------------------ containers
+    "container.engine.ok": _cause(PASS, "{engine} works", "{engine} 工作正常"),
+    "container.engine.absent": _cause(
+        FAIL,
+        "the container engine {engine} is not installed on {host}",
+        "{host} 未安装容器引擎 {engine}",
+        "Run the container playbook for this host; if it can't install the engine, look at the package sources.",
+        "对该主机执行 container 剧本；若无法安装，请检查其软件源。",
+    ),
+    "container.engine.settings": _cause(
+        FAIL,
+        "a settings file of {engine} on {host} can't be read: {detail}",
+        "{host} 上 {engine} 的配置文件无法解析：{detail}",
+        "Correct the line that is named, by hand or from the backup beside the file: the container role never "
+        "overwrites a file that it can't read. Docker does not start any more; podman refuses all commands "
+        "(containers.conf) or those that pull (registries.conf).",
+        "请手工改正所指出的行，或用同目录下的备份恢复：container 角色不会覆盖无法解析的文件。此时 Docker 无法再启动；"
+        "podman 会拒绝所有命令（containers.conf）或拉取类命令（registries.conf）。",
+    ),
+    "container.engine.failed": _cause(
+        FAIL,
+        "{engine} on {host} does not work: {detail}",
+        "{host} 上的 {engine} 无法工作：{detail}",
+        "The words of the engine are in the evidence. For Docker look at systemctl status docker and its journal; for "
+        "podman at its storage (podman info) and at what changed below /etc/containers.",
+        "引擎的报错见证据。Docker 请看 systemctl status docker 及其日志；podman 请检查其存储（podman info）以及 "
+        "/etc/containers 下的改动。",
+    ),
+    "container.engine.hung": _cause(
+        UNKNOWN,
+        "{engine} on {host} gave no answer in time",
+        "{host} 上的 {engine} 在时限内没有应答",
+        "Look for a process in state D (ps -eo pid,stat,wchan,cmd), a full or dead file system below its storage, and "
+        "for another engine process that holds the lock of the storage.",
+        "查找处于 D 状态的进程（ps -eo pid,stat,wchan,cmd），检查其存储所在文件系统是否写满或失联，以及是否有其他引擎进"
+        "程持有存储锁。",
+    ),
+    "container.engine.disk_full": _cause(
+        FAIL,
+        "{observed} GiB are free in {detail} on {host}, {expected} GiB are needed to pull an image",
+        "{host} 的 {detail} 剩余 {observed} GiB，拉取镜像需要 {expected} GiB",
+        "Remove images that no job needs (podman image prune, docker image prune), or give the storage a file "
+        "system of "
+        "its own. A pull that runs out of space leaves nothing behind that can be used.",
+        "清理无作业使用的镜像（podman image prune、docker image prune），或为存储单独划分文件系统。空间不足而中断的拉取"
+        "不会留下可用的镜像。",
+    ),
+    "container.engine.unknown": _cause(
+        UNKNOWN,
+        "what {engine} on {host} can do is not known: {detail}",
+        "无法得知 {host} 上 {engine} 的状态：{detail}",
+        "Run the engine's info command by hand as root; its answer was not what this collection can read, or the free "
+        "space of its storage was not told.",
+        "请以 root 手工执行引擎的 info 命令：其输出无法解析，或未能得知存储的剩余空间。",
+    ),
+    "container.cdi.ok": _cause(PASS, "each card is offered to containers as {kind}", "各卡均以 {kind} 提供给容器"),
+    "container.cdi.not_applicable": _cause(
+        NOT_APPLICABLE,
+        "{host} hands no cards to containers by CDI",
+        "{host} 不通过 CDI 向容器提供加速卡",
+    ),
+    "container.cdi.absent": _cause(
+        FAIL,
+        "no file in /etc/cdi or /var/run/cdi of {host} defines {detail}",
+        "{host} 的 /etc/cdi 与 /var/run/cdi 中没有文件定义 {detail}",
+        "Run the container playbook, which writes the file or has the vendor's generator write it. What is in /var/run "
+        "is gone after a reboot until its service ran.",
+        "执行 container 剧本，由其写入该文件，或由厂商工具生成。/var/run 下的文件重启后会消失，直到相应服务再次运行。",
+        nvidia=("The generator is nvidia-ctk cdi generate.", "生成工具为 nvidia-ctk cdi generate。"),
+        amd=("The generator is amd-ctk cdi generate.", "生成工具为 amd-ctk cdi generate。"),
+    ),
+    "container.cdi.broken": _cause(
+        FAIL,
+        "a CDI file on {host} is refused by every engine: {detail}",
+        "{host} 上的 CDI 文件会被所有引擎拒绝：{detail}",
+        "Have it written again by whoever wrote it: the container playbook for files that begin with accel-, else the "
+        "vendor's generator. A file that ends too soon is one whose writing was interrupted or the disk full.",
+        "由原来的生成者重新写入：accel- 开头的文件用 container 剧本，其余用厂商工具。文件不完整通常是写入被中断"
+        "或磁盘写满。",
+    ),
+    "container.cdi.conflict": _cause(
+        FAIL,
+        "two files of one folder on {host} define the same devices, so engines take neither: {detail}",
+        "{host} 同一目录下有两个文件定义了相同设备，引擎均不采用：{detail}",
+        "Keep one of them. Where the vendor's generator runs, remove the file that begins "
+        "with accel- (module cdi_spec, state absent); else remove the vendor's file and disable its service.",
+        "只保留其中一个。若使用厂商工具，请删除 accel- 开头的文件（模块 cdi_spec，state 为 absent）；否则删除厂"
+        "商文件并停"
+        "用其服务。",
+    ),
+    "container.cdi.permissions": _cause(
+        FAIL,
+        "wrong owner or mode of what defines devices on {host}: {detail}",
+        "{host} 上定义设备的文件属主或权限不当：{detail}",
+        "Whoever can write such a file mounts what they like into containers, which is as good as being root: make it "
+        "root's with mode 0644 (folders 0755), and find out who changed it. Mode 0600 hides it from users' containers.",
+        "能写该文件的人可把任意路径挂入容器，等同于 root：请改为 root 属主、权限 0644（目录 0755），并查明是谁"
+        "改动的。权限"
+        "为 0600 时普通用户的容器读不到它。",
+    ),
+    "container.cdi.version": _cause(
+        FAIL,
+        "a CDI file on {host} is of a newer version than the engine takes: {detail}",
+        "{host} 上 CDI 文件的版本高于引擎所支持的版本：{detail}",
+        "podman 4.3 takes 0.5.0 and older. Have the file written in that version (the module cdi_spec does), "
+        "or take an "
+        "engine that is newer.",
+        "podman 4.3 只支持 0.5.0 及更早版本。请按该版本重新生成（模块 cdi_spec 即如此），或升级引擎。",
+    ),
+    "container.cdi.driver_version": _cause(
+        FAIL,
+        "a CDI file on {host} was made for another driver than the one that runs (file: made for, running): {detail}",
+        "{host} 上的 CDI 文件对应的驱动版本与正在运行的不同（文件：文件版本，运行版本）：{detail}",
+        "Settle which driver should run first (device.driver_stack). Then have the file written again, after "
+        "the driver "
+        "is loaded; a service that does so at boot must be ordered after the driver.",
+        "先确认应运行哪个驱动版本（device.driver_stack），待驱动加载后重新生成该文件；开机自动生成的服务必须排"
+        "在驱动之后。",
+    ),
+    "container.cdi.replaced": _cause(
+        FAIL,
+        "a CDI file on {host} offers cards that are not in this host: {detail}",
+        "{host} 上的 CDI 文件提供了本机没有的加速卡：{detail}",
+        "A card was replaced, moved or removed after the file was written. See device.slot for which one, then "
+        "have the "
+        "file written again.",
+        "生成该文件之后更换、移动或拆除过加速卡。请先看 device.slot 确认是哪张卡，再重新生成该文件。",
+    ),
+    "container.cdi.renumbered": _cause(
+        FAIL,
+        "a CDI file on {host} gives another card than the one that is named: {detail}",
+        "{host} 上的 CDI 文件给出的不是所指名的加速卡：{detail}",
+        "Device nodes are numbered as cards are found at boot; the file is from before. Have it written again "
+        "before the "
+        "next job: two jobs would share a card.",
+        "设备节点按开机时发现的顺序编号，该文件是之前生成的。请在下一个作业前重新生成，否则两个作业会共用一张卡。",
+    ),
+    "container.cdi.missing_node": _cause(
+        FAIL,
+        "a CDI file on {host} names device nodes that are gone: {detail}",
+        "{host} 上的 CDI 文件引用了已不存在的设备节点：{detail}",
+        "No container with that card starts. If device.count is well, the nodes were renumbered or are made only when "
+        "first used; make them, then have the file written again.",
+        "使用该卡的容器无法启动。若 device.count 正常，可能是节点重新编号，或首次使用时才创建；请先创建节点，再重新生成"
+        "该文件。",
+        nvidia=("nvidia-modprobe -u makes the nodes of nvidia-uvm.", "nvidia-modprobe -u 可创建 nvidia-uvm 的节点。"),
+    ),
+    "container.cdi.missing_library": _cause(
+        FAIL,
+        "a CDI file on {host} names files that are gone: {detail}",
+        "{host} 上的 CDI 文件引用了已不存在的文件：{detail}",
+        "The driver's packages were changed after the file was written. Look at device.driver_stack first, "
+        "then have the "
+        "file written again.",
+        "生成该文件之后驱动软件包发生了变化。请先看 device.driver_stack，再重新生成该文件。",
+    ),
+    "container.cdi.lacking": _cause(
+        FAIL,
+        "cards of {host} that no CDI file offers: {detail}",
+        "{host} 上没有任何 CDI 文件提供的加速卡：{detail}",
+        "The file was written while these cards did not answer or were not there. Have it written again.",
+        "生成该文件时这些卡没有应答或尚未安装，请重新生成。",
+    ),
+    "container.cdi.shadowed": _cause(
+        FAIL,
+        "one CDI file on {host} hides another: {detail}",
+        "{host} 上一个 CDI 文件遮盖了另一个：{detail}",
+        "Engines take the one in /var/run/cdi, which is gone after a reboot; then the other one counts, and "
+        "may be old. "
+        "Keep one of them.",
+        "引擎采用 /var/run/cdi 中的文件，它重启后消失，届时另一个（可能已过期）会生效。请只保留一个。",
+        severity=WARNING,
+    ),
+    "container.cdi.unreadable": _cause(
+        UNKNOWN,
+        "a CDI file on {host} could not be read here: {detail}",
+        "无法解析 {host} 上的 CDI 文件：{detail}",
+        "Engines may take it all the same: it is written in a form of YAML that this collection does not read. Ask the "
+        "engine (podman run --device), or have it written as JSON.",
+        "引擎可能可以读取：该文件使用了本集合不解析的 YAML 写法。请用引擎验证（podman run --device），或改写为 JSON。",
+    ),
+    "container.cdi.blocked": _blocked(
+        "whether each card of {host} is offered to containers could not be judged: the cards did not answer",
+        "加速卡没有应答，无法判定 {host} 的各卡是否都提供给容器",
+    ),
+    "container.cdi.unknown": _cause(
+        UNKNOWN,
+        "how cards of {host} reach containers is not known: {detail}",
+        "无法得知 {host} 的加速卡如何提供给容器：{detail}",
+        "For a vendor whose kind the collection does not know, declare container_cdi_kind (vendor.com/class). If the "
+        "folders could not be read, look at them by hand as root.",
+        "若本集合不知道该厂商的 CDI 类型，请声明 container_cdi_kind（vendor.com/class）；若目录无法读取，请以 "
+        "root 手工检查。",
+    ),
+    "container.registry.ok": _cause(PASS, "{subject} answers {host}", "{subject} 对 {host} 应答正常"),
+    "container.registry.not_applicable": _cause(
+        NOT_APPLICABLE, "no registry is declared for {host}", "{host} 没有声明镜像仓库"
+    ),
+    "container.registry.unreachable": _cause(
+        FAIL,
+        "{host} can't reach the registry {subject}: {detail}",
+        "{host} 无法连接镜像仓库 {subject}：{detail}",
+        "If all nodes say so, look at the registry: systemctl status of its service, its port, its disk. If this one "
+        "alone does, look at name resolution, route and firewall of the node. Jobs whose image is on the node still "
+        "run; nothing can be pulled.",
+        "若所有节点都如此，请检查仓库服务状态、端口与磁盘；若仅此节点，请检查其域名解析、路由与防火墙。节点上已"
+        "有镜像的作"
+        "业仍可运行，但无法再拉取。",
+    ),
+    "container.registry.scheme": _cause(
+        FAIL,
+        "{subject} is asked in another protocol than it speaks (asked, speaks): {detail}",
+        "访问 {subject} 所用协议与其实际协议不符（所用，实际）：{detail}",
+        "Declare the scheme that the registry speaks. A registry without TLS needs an entry in registries.conf "
+        "(insecure "
+        "= true) or daemon.json (insecure-registries) on every node; better give it a certificate of the site's CA.",
+        "请按仓库实际使用的协议声明。无 TLS 的仓库需在每个节点的 registries.conf（insecure = true）或 daemon.json（"
+        "insecure-registries）中登记；更好的做法是为其签发站点 CA 证书。",
+    ),
+    "container.registry.ca_foreign": _cause(
+        FAIL,
+        "{host} does not trust the certificate of {subject}: {detail}",
+        "{host} 不信任 {subject} 的证书：{detail}",
+        "Put the CA that signed it into /etc/containers/certs.d/<address>/ca.crt (Docker: /etc/docker/certs.d) by the "
+        "container playbook. If the CA did not change, another server answers under this name: find out which.",
+        "用 container 剧本把签发该证书的 CA 放到 /etc/containers/certs.d/<地址>/ca.crt（Docker 为 "
+        "/etc/docker/certs.d）。若 "
+        "CA 未变，则说明应答的是另一台服务器，请查明。",
+    ),
+    "container.registry.ca_file": _cause(
+        FAIL,
+        "the CA file for {subject} on {host} can't be used: {detail}",
+        "{host} 上用于 {subject} 的 CA 文件不可用：{detail}",
+        "The file is missing, empty or no certificate in PEM. Run the container playbook, which writes it again.",
+        "该文件缺失、为空或不是 PEM 证书。请执行 container 剧本重新写入。",
+    ),
+    "container.registry.expired": _cause(
+        FAIL,
+        "the certificate of {subject} has expired: {detail}",
+        "{subject} 的证书已过期：{detail}",
+        "Renew it (the container playbook on the registry host does) and restart the registry. If only some nodes say "
+        "so, look at their clocks first (baseline.clock).",
+        "请续签证书（在仓库主机上执行 container 剧本）并重启仓库。若只有部分节点如此，先检查其时钟（baseline.clock）。",
+    ),
+    "container.registry.not_yet_valid": _cause(
+        FAIL,
+        "for the clock of {host}, the certificate of {subject} is not valid yet: {detail}",
+        "按 {host} 的时钟，{subject} 的证书尚未生效：{detail}",
+        "The clock of the node is behind, or that of the host that made the certificate was ahead: look at "
+        "baseline.clock of both before anything is renewed.",
+        "节点时钟偏慢，或签发主机的时钟曾偏快：续签之前先看两者的 baseline.clock。",
+    ),
+    "container.registry.name_mismatch": _cause(
+        FAIL,
+        "the certificate of {subject} is for another name: {detail}",
+        "{subject} 的证书属于其他名称：{detail}",
+        "Use the name that is in the certificate, or renew it with this name (and address) among its "
+        "alternative names.",
+        "请使用证书中的名称，或重新签发，将该名称（及地址）加入备用名称（SAN）。",
+    ),
+    "container.registry.login": _cause(
+        FAIL,
+        "{subject} takes no login of {host}: {detail}",
+        "{subject} 未接受 {host} 的登录：{detail}",
+        "Compare user and password in the vault with those of the registry (htpasswd); after a rotation run the "
+        "container playbook on the registry first, then on the nodes. Without a declared login, declare one.",
+        "请核对保密库与仓库（htpasswd）中的用户名和密码；轮换密码后先在仓库、再在各节点执行 container 剧本。未"
+        "声明登录信息"
+        "的，请声明。",
+    ),
+    "container.registry.forbidden": _cause(
+        FAIL,
+        "{subject} forbids {host} what it asks for: {detail}",
+        "{subject} 拒绝了 {host} 的访问：{detail}",
+        "The login is good, but may not read this: look at the rights of the account and at allow-lists before the "
+        "registry (proxy, firewall).",
+        "登录有效但无读取权限：请检查该账号的权限，以及仓库前的访问白名单（代理、防火墙）。",
+    ),
+    "container.registry.no_proxy": _cause(
+        FAIL,
+        "a proxy is set on {host} and NO_PROXY does not name {subject}: {detail}",
+        "{host} 设置了代理，而 NO_PROXY 未包含 {subject}：{detail}",
+        "The engine asks the proxy for the internal registry, which can't reach it or hides it: add the "
+        "registry's name "
+        "to NO_PROXY in the file that is named, and restart the service of Docker.",
+        "引擎会经代理访问内部仓库，而代理无法到达或会造成干扰：请在所指文件的 NO_PROXY 中加入仓库名，并重启 "
+        "Docker 服务。",
+    ),
+    "container.registry.image_absent": _cause(
+        FAIL,
+        "{subject} does not have what is declared: {detail}",
+        "{subject} 中没有所声明的镜像：{detail}",
+        "Nodes that hold the image still run it, but none can pull it again: a new node, or one that is "
+        "reinstalled. Push "
+        "it again, and look at the garbage collection of the registry.",
+        "已有该镜像的节点仍可运行，但无法再次拉取（新增或重装的节点）。请重新推送，并检查仓库的垃圾回收。",
+    ),
+    "container.registry.corrupt": _cause(
+        FAIL,
+        "{subject} delivers other bytes than their digest: {detail}",
+        "{subject} 返回的内容与其摘要不符：{detail}",
+        "Engines refuse such an image. Look at the registry's disk and for a proxy or cache between that changes "
+        "answers; push the image again.",
+        "引擎会拒绝这样的镜像。请检查仓库磁盘，以及途中是否有会改动内容的代理或缓存，然后重新推送镜像。",
+    ),
+    "container.registry.error": _cause(
+        FAIL,
+        "{subject} does not answer {host} as a registry does: {detail}",
+        "{subject} 对 {host} 的应答不像镜像仓库：{detail}",
+        "Look at the log of the registry (a full disk gives HTTP 500 or 507), and whether it is a registry "
+        "that listens "
+        "on this port: curl https://<address>/v2/.",
+        "请查看仓库日志（磁盘写满时返回 HTTP 500 或 507），并确认该端口上确实是镜像仓库：curl https://<地址>/v2/。",
+    ),
+    "container.registry.unknown": _cause(
+        UNKNOWN,
+        "{host} was not asked whether it reaches {subject}",
+        "未检查 {host} 能否访问 {subject}",
+        "Give the registry to the module container_info (the verify entry point of the container role does), and look "
+        "whether the host answered at all.",
+        "请把该仓库交给模块 container_info（container 角色的 verify 入口会这样做），并确认主机是否有应答。",
+    ),
+    "container.image_digest.ok": _cause(PASS, "{host} holds the declared images", "{host} 持有所声明的镜像"),
+    "container.image_digest.not_applicable": _cause(
+        NOT_APPLICABLE, "no image is declared for {host}", "{host} 没有声明镜像"
+    ),
+    "container.image_digest.absent": _cause(
+        FAIL,
+        "{host} does not hold {detail}",
+        "{host} 没有镜像 {detail}",
+        "Run the container playbook, which pulls it by its digest; if that fails, look at container.registry "
+        "and at the "
+        "space that is left (container.engine).",
+        "执行 container 剧本按摘要拉取；若失败，请查看 container.registry 与剩余空间（container.engine）。",
+    ),
+    "container.image_digest.other_digest": _cause(
+        FAIL,
+        "{host} holds another image under the declared name (declared: held): {detail}",
+        "{host} 在所声明的名称下持有另一个镜像（声明：实际）：{detail}",
+        "Somebody pulled or built it by hand, or the node missed the last rollout. Run the container playbook for it; "
+        "jobs that name the image by its digest are not affected.",
+        "可能有人手工拉取或构建过，或该节点错过了上次部署。请对其执行 container 剧本；按摘要引用镜像的作业不受影响。",
+    ),
+    "container.image_digest.moved": _cause(
+        FAIL,
+        "the tag means another image in the registry by now than on {host} (held, registry): {detail}",
+        "仓库中该标签所指的镜像已与 {host} 上的不同（实际，仓库）：{detail}",
+        "A tag can be moved by whoever pushes. Decide which image is right and declare it by its digest "
+        "(name@sha256:<digest>), then run the container playbook on all nodes.",
+        "标签可被任何推送者改动。请确定正确的镜像并按摘要声明（名称@sha256:<摘要>），"
+        "然后对所有节点执行 container 剧本。",
+    ),
+    "container.image_digest.differs": _cause(
+        FAIL,
+        "{host} holds another image than the other nodes: {detail}",
+        "{host} 持有的镜像与其他节点不同：{detail}",
+        "The nodes pulled one tag at different times. Declare the image by its digest and run the container "
+        "playbook on "
+        "all nodes.",
+        "各节点在不同时间拉取了同一标签。请按摘要声明镜像，并对所有节点执行 container 剧本。",
+    ),
+    "container.image_digest.not_asked": _cause(
+        UNKNOWN,
+        "an image is declared by a tag and the registry did not say to {host} what the tag means now: {detail}",
+        "镜像仅以标签声明，而仓库未告知 {host} 该标签当前所指：{detail}",
+        "Clear container.registry first. Better declare the image by its digest: that needs no registry to be judged.",
+        "请先处理 container.registry。更好的做法是按摘要声明镜像，判定时便无需询问仓库。",
+    ),
+    "container.image_digest.unknown": _cause(
+        UNKNOWN,
+        "which image {host} holds is not known: {detail}",
+        "无法得知 {host} 持有哪个镜像：{detail}",
+        "An image must be declared with its registry (host:port/name@sha256:<digest>). One that was loaded from a "
+        "file or built "
+        "on the node has no digest of a registry: pull it. If the engine did not list its images, see the errors.",
+        "镜像须带仓库声明（主机:端口/名称@sha256:<摘要>）。从文件导入或在节点上构建的镜像没有仓库摘要，请改为拉取"
+        "。若引擎未列"
+        "出镜像，请看错误信息。",
+    ),
+    "container.image_digest.blocked": _blocked(
+        "the images of {host} could not be judged: its container engine does not work",
+        "容器引擎不可用，无法判定 {host} 的镜像",
     ),
 }
 

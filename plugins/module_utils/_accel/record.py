@@ -153,6 +153,11 @@ def _blank(text: str, position: int) -> int:
     return found.end() if found else position
 
 
+def faults(document: str) -> list[tuple[int, str]]:
+    """Return the faults of a valid JSON text that json.loads lets pass (a key twice, NaN): line and sentence."""
+    return [(document.count("\n", 0, at) + 1, told) for at, told in _walk(document, _blank(document, 0), (), {})[1]]
+
+
 def _writable(value: str) -> bool:
     """Tell whether a text can be written: JSON can name half a character (\\ud800), which UTF-8 has no form for."""
     try:

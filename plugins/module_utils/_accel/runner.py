@@ -11,11 +11,14 @@ file of a dead card can sleep like that too; see ``reader.py``.
 
 from __future__ import annotations
 
+import fcntl
 import glob
 import os
 import select
 import shutil
 import signal
+import stat
+import struct
 import subprocess
 import tempfile
 import threading
@@ -296,6 +299,24 @@ class Runner:
                     if pid not in pids:
                         pids.append(pid)
         return found, complete
+
+    def lock_holder(self, path: str) -> int | None:
+        """Return the process that has locked a file, 0 where that is one of another container; None when none has."""
+        try:
+            with open(path, "rb") as file:
+                asked = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+                kind, *_range, pid = struct.unpack("hhqqi", fcntl.fcntl(file, fcntl.F_GETLK, asked))
+        except OSError:
+            return None
+        return None if kind == fcntl.F_UNLCK else max(pid, 0)
+
+    def access(self, path: str) -> tuple[int, int] | None:
+        """Return permission bits and owner of what a path leads to, None where there is nothing."""
+        try:
+            told = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        return stat.S_IMODE(told.st_mode), told.st_uid
 
     def realpath(self, path: str) -> str:
         """Return the path with every symbolic link resolved."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from . import packages, registry
 from .parallel import command_of, run_all
@@ -79,22 +79,8 @@ def observe(
     installed = packages.read(runner, list(dict.fromkeys(wanted)), timeout_seconds)
     errors += installed.problems
     for name in known:
-        sources = registry.VENDORS[name].versions
-        commands = [source for source in sources if source.how == COMMAND and runner.which(source.words[0])]
-        argvs = [[runner.which(source.words[0]) or "", *source.words[1:]] for source in commands]
-        results = dict(zip(commands, run_all(runner, argvs, timeout_seconds)))
-        found: dict[tuple[str, str], list[dict]] = {}
-        for source in sources:
-            key = (source.component, source.name)
-            told = found.setdefault(key, [])
-            if not any(row["version"] for row in told):
-                told += _ask(runner, source, results.get(source), installed, errors)
-        for driver in observation.get("drivers") or []:
-            if driver.get("vendor") == name:
-                _add_driver(found, name, driver, errors)
-        for (component, product), told in found.items():
-            readable = [row for row in told if row["version"]]
-            rows += readable or told[:1] or [_row(component, product)]
+        drivers = observation.get("drivers") or []
+        rows += of_vendor(runner, name, registry.VENDORS[name].versions, drivers, installed, errors, timeout_seconds)
     kernel = runner.read(KERNEL_RELEASE)
     rows.append(_row("kernel", "linux", version=kernel or None, source=KERNEL_RELEASE))
     release = runner.read(OS_RELEASE)
@@ -109,6 +95,35 @@ def observe(
     order = {component: number for number, component in enumerate(COMPONENTS)}
     rows.sort(key=lambda row: (order[row["component"]], natural(row["name"] or ""), natural(row["subject"] or "")))
     return {"versions": rows, "errors": errors}
+
+
+def of_vendor(
+    runner: Runner,
+    vendor: str,
+    sources: Sequence[VersionSource],
+    drivers: Iterable[Mapping],
+    installed: packages.Installed,
+    errors: list[str],
+    timeout_seconds: float,
+) -> list[dict]:
+    """Return what ``sources`` of one vendor tell, and what its tool told of the ``drivers`` where they do not."""
+    rows: list[dict] = []
+    commands = [source for source in sources if source.how == COMMAND and runner.which(source.words[0])]
+    argvs = [[runner.which(source.words[0]) or "", *source.words[1:]] for source in commands]
+    results = dict(zip(commands, run_all(runner, argvs, timeout_seconds)))
+    found: dict[tuple[str, str], list[dict]] = {}
+    for source in sources:
+        key = (source.component, source.name)
+        told = found.setdefault(key, [])
+        if not any(row["version"] for row in told):
+            told += _ask(runner, source, results.get(source), installed, errors)
+    for driver in drivers:
+        if driver.get("vendor") == vendor:
+            _add_driver(found, vendor, driver, errors)
+    for (component, product), told in found.items():
+        readable = [row for row in told if row["version"]]
+        rows += readable or told[:1] or [_row(component, product)]
+    return rows
 
 
 def card_rows(observation: Mapping) -> list[dict]:

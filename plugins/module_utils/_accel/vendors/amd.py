@@ -44,7 +44,7 @@ from ..model import (
 from ..parallel import command_of, run_all
 from ..tools import add_driver, add_error, address_of, drm_nodes, reason_of, settle, split_json, tell_beside
 from . import amd_xgmi
-from .base import COMMAND, FILE, PACKAGE, PACKAGE_VERSION, Answer, Unreadable, Vendor, VersionSource
+from .base import COMMAND, FILE, PACKAGE, PACKAGE_VERSION, Answer, ContainerAccess, Unreadable, Vendor, VersionSource
 
 ROCM_SMI_OPTIONS = (
     "--showid",
@@ -571,6 +571,10 @@ _VERSIONS = (
 )
 
 
+# The libraries of ROCm belong to the image.
+_CONTAINER = ContainerAccess(kind="amd.com/gpu", control_nodes=("/dev/kfd",))
+
+
 class Amd(Vendor):
     """AMD Instinct and Radeon."""
 
@@ -579,6 +583,7 @@ class Amd(Vendor):
     kernel_modules = ("amdgpu",)
     splits = True
     versions = _VERSIONS
+    container = _CONTAINER
 
     def query(self, runner, functions, timeout_seconds: float) -> Answer:
         """Ask amd-smi, and rocm-smi where amd-smi gave nothing and nothing says that it cannot either."""

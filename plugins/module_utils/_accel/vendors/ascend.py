@@ -49,7 +49,7 @@ from ..parallel import command_of, run_all
 from ..runner import Result
 from ..tools import BADNESS, add_error, address_of, cells_of, reason_of, settle, tell_beside
 from . import ascend_links
-from .base import FILE, Answer, Vendor, VersionSource
+from .base import FILE, Answer, ContainerAccess, Vendor, VersionSource
 
 VERSION_FILE = "/usr/local/Ascend/driver/version.info"
 
@@ -557,6 +557,20 @@ _VERSIONS = (
 )
 
 
+# As the vendor's guide starts a container without its runtime. The vendor names no kind: this one is ours.
+_CONTAINER = ContainerAccess(
+    kind="huawei.com/npu",
+    control_nodes=("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"),
+    paths=(
+        "/usr/local/dcmi",
+        "/usr/local/bin/npu-smi",
+        "/usr/local/Ascend/driver/lib64",
+        VERSION_FILE,
+        "/etc/ascend_install.info",
+    ),
+)
+
+
 class Ascend(Vendor):
     """Huawei Ascend NPUs."""
 
@@ -568,6 +582,7 @@ class Ascend(Vendor):
     kernel_modules = ("drv_pcie_host", "drv_davinci_intf_host", "ascend_adapter")
     splits = True
     versions = _VERSIONS
+    container = _CONTAINER
 
     def query(self, runner, functions, timeout_seconds: float) -> Answer:
         """Ask npu-smi about the table and the boards."""

@@ -70,6 +70,51 @@ class VersionSource:
         return self.where.split()
 
 
+@dataclass(frozen=True)
+class FabricManager:
+    """The service without which cards behind switches are seen and can't be used.
+
+    ``package`` finds the names of its packages. ``switches`` are PCI device ids. ``log`` is where it writes beside the
+    journal. ``mismatch`` finds in its log the version that it has where it refuses that of the driver.
+    """
+
+    service: str
+    package: str
+    switches: tuple[str, ...]
+    log: str
+    mismatch: str
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What of a vendor's driver must be of one piece on a host.
+
+    ``modules`` are the names of the file of the kernel module, one a way of packaging; the loaded one bears the first.
+    ``wrong_modules`` are drivers that take the same cards and serve no computation.
+    """
+
+    modules: tuple[str, ...] = ()
+    wrong_modules: tuple[str, ...] = ()
+    fabric_manager: FabricManager | None = None
+
+
+@dataclass(frozen=True)
+class ContainerAccess:
+    """What a container needs beside the nodes of a card, and what the vendor calls its cards in CDI.
+
+    ``kind`` is "" where it is not known how containers reach the cards. ``control_nodes`` are common to all cards.
+    ``libraries`` are names in the directories of the linker, ``paths`` files or directories that appear in the
+    container where they are on the host; ``*`` stands for anything in all of them, and what is not there is left
+    out. ``library_version`` finds the driver's version in the name of a library, None where names do not tell it.
+    """
+
+    kind: str = ""
+    control_nodes: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    library_version: str | None = None
+
+
 class Vendor:
     """One vendor: what its devices look like on the bus and how to ask its tools.
 
@@ -86,6 +131,8 @@ class Vendor:
     # There are cards of this vendor that can be split: one that tells nothing of it is not taken for whole.
     splits = False
     versions: tuple[VersionSource, ...] = ()
+    stack = Stack()
+    container = ContainerAccess()
 
     def owns(self, function: Function) -> bool:
         """Tell whether a ``pci.Function`` is an accelerator of this vendor."""

@@ -34,7 +34,7 @@ from ..tools import (
     sick_words,
     take_all,
 )
-from .base import FILE, Answer, Unreadable, Vendor, VersionSource
+from .base import FILE, Answer, ContainerAccess, Unreadable, Vendor, VersionSource
 
 _TITLE = re.compile(r"\bCNMON\s+v(\S+)(?:.*\bDriver\s+v(\S+))?")
 # The table is 81 characters wide. A longer line is none of it, and the expressions below would take long for it.
@@ -183,6 +183,10 @@ _VERSIONS = (
 )
 
 
+# As the vendor starts a container; the kind has the name of its resource in Kubernetes.
+_CONTAINER = ContainerAccess(kind="cambricon.com/mlu", control_nodes=("/dev/cambricon_ctl",), paths=("/usr/bin/cnmon",))
+
+
 class Cambricon(Vendor):
     """Cambricon MLUs."""
 
@@ -191,6 +195,7 @@ class Cambricon(Vendor):
     pci_classes = ("1200",)
     kernel_modules = ("cambricon_drv",)
     versions = _VERSIONS
+    container = _CONTAINER
 
     def query(self, runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask cnmon for its table."""

@@ -40,7 +40,7 @@ from ..tools import (
     take,
     worst,
 )
-from .base import FILE, PACKAGE, PACKAGE_VERSION, Answer, Unreadable, Vendor, VersionSource
+from .base import FILE, PACKAGE, PACKAGE_VERSION, Answer, ContainerAccess, Unreadable, Vendor, VersionSource
 
 CSV_FIELDS = (
     "index",
@@ -349,6 +349,10 @@ _VERSIONS = (
 )
 
 
+# The kind is that of Intel's driver for Kubernetes; a card's control node is its own, none is common.
+_CONTAINER = ContainerAccess(kind="intel.com/gaudi")
+
+
 class Gaudi(Vendor):
     """Intel Gaudi, and Goya before it."""
 
@@ -357,6 +361,7 @@ class Gaudi(Vendor):
     pci_classes = ("1200",)
     kernel_modules = ("habanalabs",)
     versions = _VERSIONS
+    container = _CONTAINER
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask hl-smi; see the module for the order."""

@@ -41,7 +41,7 @@ from ..tools import (
     sick,
     worst,
 )
-from .base import FILE, Answer, Unreadable, Vendor, VersionSource
+from .base import FILE, Answer, ContainerAccess, Unreadable, Vendor, VersionSource
 
 OPTIONS = (
     "--showid",
@@ -216,6 +216,12 @@ _VERSIONS = (
 )
 
 
+# As the vendor starts a container; no source names a kind, this one is ours.
+_CONTAINER = ContainerAccess(
+    kind="hygon.com/dcu", control_nodes=("/dev/kfd", "/dev/mkfd"), paths=("/opt/hyhal", "/usr/local/hyhal")
+)
+
+
 class Hygon(Vendor):
     """Hygon DCU. The vendor makes processors too, whose bridges and encryption functions are of other classes."""
 
@@ -224,6 +230,7 @@ class Hygon(Vendor):
     pci_classes = ("0380", "0b40", "1200")
     kernel_modules = ("hydcu", "hycu")
     versions = _VERSIONS
+    container = _CONTAINER
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask hy-smi, or rocm-smi where there is no hy-smi."""

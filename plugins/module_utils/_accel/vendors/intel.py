@@ -44,7 +44,7 @@ from ..tools import (
     sick,
     worst,
 )
-from .base import LINK, PACKAGE, PACKAGE_VERSION, Answer, Unreadable, Vendor, VersionSource
+from .base import LINK, PACKAGE, PACKAGE_VERSION, Answer, ContainerAccess, Unreadable, Vendor, VersionSource
 
 VERSION = ("-v",)
 LIST = ("discovery", "-j")
@@ -274,6 +274,10 @@ _VERSIONS = (
 )
 
 
+# The kind is that of Intel's driver for Kubernetes; the libraries (level-zero) belong to the image.
+_CONTAINER = ContainerAccess(kind="intel.com/gpu")
+
+
 class Intel(Vendor):
     """Intel discrete GPUs (Max, Flex, Arc).
 
@@ -287,6 +291,7 @@ class Intel(Vendor):
     pci_classes = ("0300", "0302", "0380")
     kernel_modules = ("xe", "i915")
     versions = _VERSIONS
+    container = _CONTAINER
 
     def owns(self, function: pci.Function) -> bool:
         """Tell whether a function is a discrete card; see the class."""

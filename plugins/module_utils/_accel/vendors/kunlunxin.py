@@ -34,7 +34,7 @@ from ..tools import (
     sick_words,
     take_all,
 )
-from .base import FILE, Answer, Unreadable, Vendor, VersionSource
+from .base import FILE, Answer, ContainerAccess, Unreadable, Vendor, VersionSource
 
 # Columns of the line, counted from 0; there are 32 in the one recorded generation.
 _LINE = {"address": 0, "serial": 3, "temperature": 4, "used": 17, "total": 18, "model": 21}
@@ -210,6 +210,10 @@ _VERSIONS = (
 )
 
 
+# As the vendor starts a container; no source names a kind, this one is ours.
+_CONTAINER = ContainerAccess(kind="kunlunxin.com/xpu", control_nodes=("/dev/xpuctrl",))
+
+
 class Kunlunxin(Vendor):
     """Kunlunxin XPUs (the vendor id is Baidu's)."""
 
@@ -218,6 +222,7 @@ class Kunlunxin(Vendor):
     # "xpu_driver" before release 4.0.
     kernel_modules = ("kunlun", "xpu_driver")
     versions = _VERSIONS
+    container = _CONTAINER
 
     def query(self, runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask xpu_smi, and xpu-smi where that is not there; see the module."""

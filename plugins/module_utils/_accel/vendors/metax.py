@@ -38,7 +38,7 @@ from ..tools import (
     sick,
     worst,
 )
-from .base import FILE, Answer, Unreadable, Vendor, VersionSource
+from .base import FILE, Answer, ContainerAccess, Unreadable, Vendor, VersionSource
 
 PROGRAMS = ("mx-smi", "ht-smi")
 LISTING = ("--show-temperature", "--show-memory", "--show-usage")
@@ -233,6 +233,10 @@ _VERSIONS = (
 )
 
 
+# No source names a kind: the one here has the name of the vendor's resource in Kubernetes.
+_CONTAINER = ContainerAccess(kind="metax-tech.com/gpu", control_nodes=("/dev/mxcd", "/dev/mxnd", "/dev/mxgd"))
+
+
 class Metax(Vendor):
     """MetaX C and N series, and cards that other makers sell with them. 9999 really is their vendor id."""
 
@@ -240,6 +244,7 @@ class Metax(Vendor):
     pci_vendors = ("9999",)
     kernel_modules = ("metax",)
     versions = _VERSIONS
+    container = _CONTAINER
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask mx-smi, or ht-smi where there is no mx-smi."""

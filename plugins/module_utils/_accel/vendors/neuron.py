@@ -21,7 +21,7 @@ import re
 from .. import pci, text
 from ..model import TOOL_HUNG, Device, Ecc, Health
 from ..tools import Reply, add_driver, address_of, ask_once, cells_of, json_documents, take_all
-from .base import FILE, PACKAGE, PACKAGE_VERSION, Answer, Unreadable, Vendor, VersionSource
+from .base import FILE, PACKAGE, PACKAGE_VERSION, Answer, ContainerAccess, Unreadable, Vendor, VersionSource
 
 # Inf1, Trn1, Inf2, Trn2, Trn3.
 _DEVICES = ("7064", "7065", "7066", "7067", "7164", "7264", "7364", "7564", "7565")
@@ -158,6 +158,10 @@ _VERSIONS = (
 )
 
 
+# The kind has the name of the vendor's resource in Kubernetes; the libraries belong to the image.
+_CONTAINER = ContainerAccess(kind="aws.amazon.com/neuron")
+
+
 class Neuron(Vendor):
     """AWS Trainium and Inferentia."""
 
@@ -166,6 +170,7 @@ class Neuron(Vendor):
     pci_classes = ("0880", "1200")
     kernel_modules = ("neuron",)
     versions = _VERSIONS
+    container = _CONTAINER
 
     def owns(self, function: pci.Function) -> bool:
         """Tell whether a function is a Neuron device; see the module for why the device id decides."""

@@ -49,7 +49,19 @@ from ..tools import (
     worst,
 )
 from ..xml_answer import Fields, leave_out, read_fields
-from .base import COMMAND, FILE, LINK, PACKAGE, Answer, Unreadable, Vendor, VersionSource
+from .base import (
+    COMMAND,
+    FILE,
+    LINK,
+    PACKAGE,
+    Answer,
+    ContainerAccess,
+    FabricManager,
+    Stack,
+    Unreadable,
+    Vendor,
+    VersionSource,
+)
 
 CSV_FIELDS = (
     "index",
@@ -654,6 +666,44 @@ _VERSIONS = (
     VersionSource("container_toolkit", "nvidia-ctk", PACKAGE, "nvidia-container-toolkit", r"^(\d+\.\d+\.\d+)"),
 )
 
+# Debian calls the file of its module nvidia-current.ko, the open one nvidia-current-open.ko; both load as nvidia. The
+# names of switches: A100 and H100 systems of the recordings (1af1, 22a3), V100 (1ac2). Those of later boards are not on
+# the host's bus, so that they are to be declared.
+_STACK = Stack(
+    modules=("nvidia", "nvidia-current", "nvidia-current-open"),
+    wrong_modules=("nouveau", "nova_core", "nvidiafb"),
+    fabric_manager=FabricManager(
+        service="nvidia-fabricmanager",
+        package=r"(?:cuda-drivers|nvidia)-fabric-?manager\b",
+        switches=("1ac2", "1af1", "22a3"),
+        log="/var/log/fabricmanager.log",
+        mismatch=r"(?i)interface version (\d[\d.]*\d) don't match with driver version",
+    ),
+)
+
+
+# What nvidia-ctk hands to a container for computing; its own names are in the toolkit's documentation.
+_CONTAINER = ContainerAccess(
+    kind="nvidia.com/gpu",
+    control_nodes=("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"),
+    libraries=(
+        "libcuda.so.1",
+        "libcudadebugger.so.1",
+        "libnvcuvid.so.1",
+        "libnvidia-allocator.so.1",
+        "libnvidia-cfg.so.1",
+        "libnvidia-encode.so.1",
+        "libnvidia-gpucomp.so.*",
+        "libnvidia-ml.so.1",
+        "libnvidia-nvvm.so.*",
+        "libnvidia-opencl.so.1",
+        "libnvidia-ptxjitcompiler.so.1",
+    ),
+    paths=("/usr/bin/nvidia-smi",),
+    # Three digits at least: libraries of other packages stand beside them (libnvidia-container.so.1.17.8).
+    library_version=r"/lib(?:cuda|cudadebugger|nvcuvid|nvidia-[\w-]+)\.so\.(\d{3,}\.[\d.]*\d)$",
+)
+
 
 class Nvidia(Vendor):
     """NVIDIA GPUs. NVSwitches carry the same vendor id but are bridges (class 0680), so they are no devices."""
@@ -663,6 +713,8 @@ class Nvidia(Vendor):
     kernel_modules = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem")
     splits = True
     versions = _VERSIONS
+    stack = _STACK
+    container = _CONTAINER
 
     def query(self, runner: Runner, functions: list[pci.Function], timeout_seconds: float) -> Answer:
         """Ask nvidia-smi; see the module for the order."""

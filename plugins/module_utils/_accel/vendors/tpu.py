@@ -25,7 +25,7 @@ import re
 from .. import pci, text
 from ..model import Device, Ecc, Readings
 from ..tools import Reply, add_driver, ask_once, cells_of, live_health, nodes_below, percent, take_all
-from .base import Answer, Unreadable, Vendor
+from .base import Answer, ContainerAccess, Unreadable, Vendor
 
 _MODELS = {
     "005e": "TPU v4",
@@ -105,6 +105,10 @@ def _add_use(found: list[Device], rows: list[list[str]]) -> None:
         device.health = live_health(device.readings, Ecc())
 
 
+# A chip that is driven from user space needs the node of VFIO too. The kind has the name of the resource in Kubernetes.
+_CONTAINER = ContainerAccess(kind="google.com/tpu", control_nodes=("/dev/vfio/vfio",))
+
+
 class Tpu(Vendor):
     """Google TPUs of cloud machines; the Edge TPU (another vendor id) is none of them."""
 
@@ -114,6 +118,7 @@ class Tpu(Vendor):
     pci_classes = ()
     # Newer chips (v6e, v7x) are driven from user space.
     kernel_modules = ("vfio_pci",)
+    container = _CONTAINER
 
     def owns(self, function: pci.Function) -> bool:
         """Tell whether a function is a TPU: the device id alone says so."""

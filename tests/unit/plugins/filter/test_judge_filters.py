@@ -13,6 +13,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.accel.cluster.plugins.filter import judge as filters
 
 NOW = "2026-11-30T12:00:00Z"
+JUDGES = [filters.judge_devices, filters.judge_baseline, filters.judge_driver_stack, filters.judge_container]
 ADDRESS = "0000:18:00.0"
 DECLARED = {"cluster_accelerator_vendor": "nvidia", "cluster_accelerator_count": "1"}
 
@@ -48,7 +49,29 @@ def test_judge_baseline():
     assert zone["message"] == "the time zone of gpu-01 is not the declared one: Asia/Shanghai instead of Etc/UTC"
 
 
-@pytest.mark.parametrize("judge", [filters.judge_devices, filters.judge_baseline])
+def test_judge_driver_stack():
+    seen = {"versions": [{"component": "driver_kernel", "version": "570.72"}], "module": {"loaded": True}}
+    found = filters.judge_driver_stack(seen, "gpu-01", {"driver_version": "570.86.15"}, "zh", NOW)
+    assert [(f["hint"], f["host"], f["at"]) for f in found] == [("device.driver_stack.module_off_pin", "gpu-01", NOW)]
+    assert found[0]["message"] == "已加载模块为 570.72，锁定版本为 570.86.15"
+
+
+def test_judge_container():
+    seen = {"engine": {"name": "podman", "state": "absent"}}
+    declared = {**DECLARED, "images": ["reg:5000/train:1"], "registries": ["reg:5000"], "cdi": True}
+    found = filters.judge_container(seen, "gpu-01", declared, observation(), now=NOW)
+    assert causes(found) == {
+        "container.engine": "absent",
+        "container.registry": "unknown",
+        "container.image_digest": "blocked",
+        "container.cdi": "unknown",
+    }
+    assert {one["at"] for one in found} == {NOW}
+    with pytest.raises(AnsibleFilterError, match="accelerator_info returned must be a mapping"):
+        filters.judge_container(seen, "gpu-01", declared, "cards")
+
+
+@pytest.mark.parametrize("judge", JUDGES)
 @pytest.mark.parametrize("garbage", [None, "", [], 5])
 def test_what_is_no_observation_is_refused(judge, garbage):
     with pytest.raises(AnsibleFilterError, match="must be a mapping"):
@@ -57,7 +80,7 @@ def test_what_is_no_observation_is_refused(judge, garbage):
         judge({}, "gpu-01", garbage)
 
 
-@pytest.mark.parametrize("judge", [filters.judge_devices, filters.judge_baseline])
+@pytest.mark.parametrize("judge", JUDGES)
 def test_the_result_of_a_dead_host_is_no_observation(judge):
     with pytest.raises(AnsibleFilterError, match=r"stopped answering.*Connection timed out"):
         judge({"unreachable": True, "msg": "Connection timed out"}, "gpu-01", {})

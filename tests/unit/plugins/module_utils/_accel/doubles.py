@@ -26,17 +26,21 @@ class RecordedRunner:
     files    path -> text (or bytes); ``read`` strips as the real one does.
     tools    names that are installed; by default the programs of ``answers``.
     held     device node -> pids that have it open; the key "incomplete" stands for processes that can't be asked.
+    locks    path -> process that has locked it.
     links    path -> path it resolves to; every other path resolves to itself.
+    modes    path -> (permission bits, owner); every other file is 0644 and root's.
     blocked  files that do not answer, see ``Runner``; a test that wants some reads with a real runner.
     """
 
-    def __init__(self, answers=None, files=None, tools=None, links=None, held=None):
+    def __init__(self, answers=None, files=None, tools=None, links=None, held=None, modes=None):
         """Keep the tables; ``calls`` collects what was asked, as tuples."""
         self.held = dict(held or {})
+        self.modes = dict(modes or {})
         self.answers = dict(answers or {})
         self.files = dict(files or {})
         self.tools = {argv[0] for argv in self.answers} if tools is None else set(tools)
         self.links = dict(links or {})
+        self.locks: dict[str, int] = {}
         self.calls: list[tuple[str, ...]] = []
         self.blocked: list[str] = []
         self.timeouts: list[float] = []
@@ -93,6 +97,14 @@ class RecordedRunner:
     def hung_reads(self):
         """Return which files did not answer, in words."""
         return [f"{path}: no answer in time" for path in self.blocked]
+
+    def lock_holder(self, path):
+        """Return who has locked a file."""
+        return self.locks.get(path)
+
+    def access(self, path):
+        """Return permission bits and owner."""
+        return self.modes.get(path, (0o644, 0)) if self.glob(path) else None
 
     def realpath(self, path):
         """Return what the path resolves to."""
