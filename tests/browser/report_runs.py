@@ -72,8 +72,8 @@ CAUSES = {
     "device.link_speed.no_reading": (
         ("No reading under load yet: an idle card lowers its speed", "尚无负载下的读数：空闲的卡会降低速率"),
         (
-            "Run accel.cluster.measure, which reads the links while the cards work.",
-            "请运行 accel.cluster.measure，它会在加速卡工作时读取链路状态。",
+            "While a job uses the cards, run accelctl check --keep on the node.",
+            "在作业使用这些卡时，于该节点执行 accelctl check --keep。",
         ),
     ),
     "host.reachable.unreachable": (
