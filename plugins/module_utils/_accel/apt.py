@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .parallel import command_of
@@ -150,7 +150,7 @@ def parse_policy(output: str) -> dict[str, Policy]:
         if not rest:
             continue
         told = dict(re.findall(r"(?m)^  (Installed|Candidate): (\S+)$", rest))
-        versions = re.findall(r"(?m)^ (?:\*\*\*|   ) (\S+)(?: (-?\d+))?$", rest)
+        versions = re.findall(r"(?m)^ (?:\*\*\*|   ) (\S+)(?: (-?\d{1,9}))?$", rest)
         installed, candidate = (_none(told.get(word)) for word in ("Installed", "Candidate"))
         found[name] = Policy(installed, candidate, {version: int(rank) if rank else None for version, rank in versions})
     return found
@@ -197,10 +197,18 @@ def parse_history(output: str) -> list[Transaction]:
             elif word == "Requested-By":
                 entry.by = rest.split(" (")[0].strip()
             elif word in ("Install", "Upgrade", "Downgrade", "Reinstall", "Remove", "Purge"):
-                entry.changes += [_change(word, *told) for told in re.findall(r"([^\s,(]+) \(([^)]*)\)", rest)]
+                entry.changes += _changes(word, rest)
         if entry.changes:
             found.append(entry)
     return found
+
+
+def _changes(action: str, rest: str) -> Iterator[Change]:
+    """Return what a line such as ``a:amd64 (1, 2), b:all (1)`` says, without an expression: a line may be long."""
+    for piece in rest.split("), "):
+        name, found, told = piece.strip().partition(" (")
+        if found and not set(" ,(") & set(name):
+            yield _change(action, name, told.rstrip(")"))
 
 
 def _change(action: str, name: str, told: str) -> Change:

@@ -555,3 +555,36 @@ def test_a_vendor_without_such_facts_is_judged_by_its_module():
     seen = stack.observe(RecordedRunner({}, files), "amd", [], {}, 5)
     found = stack.judge_stack("amd-01", seen, {"driver_version": "6.10.5"}, "en", NOW)
     assert [(one["subject"], one["verdict"]) for one in found] == [("module", "pass")]
+
+
+def with_all(host, **changes):
+    for name, value in changes.items():
+        setattr(host, name, value)
+    return host
+
+
+def test_every_cause_comes_out(trial):
+    hosts = [Host() for _change in CHANGES]
+    for host, change in zip(hosts, CHANGES.values()):
+        change(host)
+    silent = {("modinfo", "-k", RUNNING, "-F", "version", name): HANG for name in nvidia.Nvidia.stack.modules}
+    hosts += [
+        with_all(Host(), container=True, boot=[], kernel=None),
+        with_all(Host(), container=True, boot=[], kernel=OLD),
+        with_all(Host(), cdi=OLD),
+        with_all(Host(), manager=OLD),
+        with_all(Host(), service="failed"),
+        with_all(Host(), switches=0, service="failed"),
+        with_all(Host(), kernel=OLD, boot=[RUNNING, NEXT], built={RUNNING: OLD, NEXT: OLD}),
+        with_all(Host(), answers={SHOW: HANG}),
+        with_all(Host(), answers=silent),
+        with_all(Host(), answers={("apt-config", "dump"): (100, "", "E: Syntax error")}),
+    ]
+    found = [one for host in hosts for one in judged(host)]
+    trial.unpinned = trial.upgraded = ["libnvidia-ml1"]
+    found += judged(with_all(Host(), held=set(), blacklist=[]))
+    for state, problem in (("upgraded", ""), ("unknown", "the lock is held")):
+        trial.state, trial.problem = state, problem
+        found += judged(Host())
+    mine = ("device.driver_stack.", "device.version_lock.")
+    assert {one["hint"] for one in found} == {cause for cause in hints.CAUSES if cause.startswith(mine)}
