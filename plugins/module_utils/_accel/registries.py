@@ -100,7 +100,7 @@ class _Asking:
         if username is not None:
             pair = f"{username}:{password or ''}".encode()
             self.basic = "Basic " + base64.b64encode(pair).decode("ascii")
-        self.opener: urllib.request.OpenerDirector | None = None
+        self.opener = urllib.request.OpenerDirector()
 
     def all_of(self, references: Sequence[str]) -> None:
         """Ask for the registry itself, then for each image."""
@@ -170,7 +170,6 @@ class _Asking:
         headers = {"Accept": ", ".join(images.MANIFEST_TYPES), "User-Agent": "accel.cluster"}
         if authorization:
             headers["Authorization"] = authorization
-        assert self.opener is not None
         try:
             with self.opener.open(urllib.request.Request(url, headers=headers), timeout=self.timeout) as answer:
                 body = answer.read(MOST_BYTES + 1)
