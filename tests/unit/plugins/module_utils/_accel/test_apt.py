@@ -50,7 +50,7 @@ def test_policy_is_read():
           Candidate: 535.309.01-0+deb12u1
           Version table:
              535.309.01-0+deb12u1 500
-                500 http://deb.debian.org/debian-security bookworm-security/non-free amd64 Packages
+                500 http://mirror.example.org/debian-security bookworm-security/non-free amd64 Packages
          *** 535.261.03-1 -10
                 100 /var/lib/dpkg/status
         libnvidia-ml1:i386:
@@ -58,7 +58,7 @@ def test_policy_is_read():
           Candidate: (none)
           Version table:
              535.261.03-1 -1
-                500 http://deb.debian.org/debian bookworm/non-free i386 Packages
+                500 http://mirror.example.org/debian bookworm/non-free i386 Packages
         """
     )
     policy = apt.parse_policy(output)
