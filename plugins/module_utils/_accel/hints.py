@@ -185,6 +185,11 @@ def _blocked(en: str, zh: str) -> Cause:
     return _cause(UNKNOWN, en, zh, _WAIT_EN, _WAIT_ZH)
 
 
+# Who writes the device file of containers, where it is not the container role.
+_NVIDIA_CTK = ("The generator is nvidia-ctk cdi generate.", "生成工具为 nvidia-ctk cdi generate。")
+_AMD_CTK = ("The generator is amd-ctk cdi generate.", "生成工具为 amd-ctk cdi generate。")
+
+
 CAUSES = {
     # ------------------------------------------------------------------ host
     "host.reachable.ok": _cause(
@@ -1232,8 +1237,8 @@ CAUSES = {
         "in /run as well as in /etc may be read, remove the older one.",
         "驱动加载后重新生成（由 container 角色或厂商的生成工具完成）；/run 与 /etc 下的文件都会被读取，请删除"
         "较旧的那个。",
-        nvidia=("The generator is nvidia-ctk cdi generate.", "生成工具为 nvidia-ctk cdi generate。"),
-        amd=("The generator is amd-ctk cdi generate.", "生成工具为 amd-ctk cdi generate。"),
+        nvidia=_NVIDIA_CTK,
+        amd=_AMD_CTK,
     ),
     "device.driver_stack.half_configured": _cause(
         FAIL,
@@ -1506,8 +1511,8 @@ CAUSES = {
         "Run the container playbook, which writes the file or has the vendor's generator write it. What is in /var/run "
         "is gone after a reboot until its service ran.",
         "执行 container 剧本，由其写入该文件，或由厂商工具生成。/var/run 下的文件重启后会消失，直到相应服务再次运行。",
-        nvidia=("The generator is nvidia-ctk cdi generate.", "生成工具为 nvidia-ctk cdi generate。"),
-        amd=("The generator is amd-ctk cdi generate.", "生成工具为 amd-ctk cdi generate。"),
+        nvidia=_NVIDIA_CTK,
+        amd=_AMD_CTK,
     ),
     "container.cdi.broken": _cause(
         FAIL,
