@@ -239,7 +239,7 @@ def test_a_mismatched_driver_is_no_driver_to_the_tool(host, shown, inject) -> No
     inject("driver_library_mismatch")
     status, said = ask(host, LISTINGS[shown["vendor"]])
     rc, says = {
-        "nvidia": (18, "Driver/library version mismatch\nNVML library version: 570.124\n"),
+        "nvidia": (18, "Driver/library version mismatch\nNVML library version: 535.309\n"),
         "amd": (255, "driver not initialized (amdgpu not found in modules)"),
         "ascend": (1, "dcmi module initialize failed. ret is -8005"),
     }[shown["vendor"]]

@@ -45,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--check", action="store_true", help="only tell what would change")
     one = command("check", _check, "say what is wrong with a state file")
     one.add_argument("file")
+    command("load", _load, "load the driver's module anew, in the version that is installed")
     command("show", _show, "list the cards as they show themselves now")
     command("faults", _list_faults, "list the faults that can be injected")
     for name, run, text in (
@@ -69,13 +70,25 @@ def _apply(options: argparse.Namespace) -> dict:
     return _applied(_read()[1], options.check)
 
 
+def _load(_options: argparse.Namespace) -> dict:
+    host.unload()
+    return _applied(_read()[1], False)
+
+
+def _shown(declared: dict, check: bool) -> state.Host:
+    """Return the host that a state declares, with the module that is loaded."""
+    vendor = state.expand(declared).vendor
+    return state.expand(declared, host.loaded(vendor, state.declared_version(declared), check))
+
+
 def _applied(declared: dict, check: bool) -> dict:
-    wanted = state.expand(declared)
+    state.expand(declared)
     if not os.path.exists(MARKER):
         raise OSError(f"{MARKER} is missing: this is no test host, its real cards must not be hidden")
     os.makedirs(host.RUN, exist_ok=True)
     with open(f"{host.RUN}/lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        wanted = _shown(declared, check)
         outcome = host.apply(wanted, check)
     return {
         "changed": bool(outcome.changes),
@@ -91,7 +104,7 @@ def _check(options: argparse.Namespace) -> dict:
 
 
 def _show(_options: argparse.Namespace) -> dict:
-    wanted = state.expand(_read()[1])
+    wanted = _shown(_read()[1], True)
     return {
         "vendor": wanted.vendor,
         "driver_version": wanted.driver_version,

@@ -17,7 +17,8 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
-from . import kernel_log, views
+from . import kernel_log, models, views
+from .nvidia_smi import installed_library
 from .state import Host
 from .tree import sync
 from .views import BIND, View
@@ -30,6 +31,8 @@ BIN = "/usr/local/bin"
 _HARMLESS = os.makedev(1, 3)
 _IMPORTER = "/usr/lib/systemd/systemd-journal-remote"
 _HOLDER = "accel-emulator-holder-"
+# Tools that Debian packages too, where its files lie: the real one would find no card.
+_PACKAGED = {"nvidia-smi": "/usr/lib/nvidia/current/nvidia-smi"}
 
 
 @dataclass
@@ -71,6 +74,37 @@ def apply(host: Host, check: bool = False) -> Outcome:
         }
         _write(f"{RUN}/manifest.json", json.dumps(manifest, indent=1).encode())
     return outcome
+
+
+def loaded(vendor: str, declared: str, check: bool = False) -> str:
+    """Return the version of the driver's module: that of the packages when the host started, else the declared one.
+
+    Packages that change while it runs leave it alone, as they do on a real host, until the host starts anew or ``load``
+    is asked for. It is kept with the declared version that it was made with: another one is another driver.
+    """
+    if vendor != "nvidia":
+        return declared
+    path = f"{RUN}/loaded"
+    try:
+        with open(path, encoding="utf-8") as handle:
+            before, _blank, version = handle.read().strip().partition(" ")
+        if before == declared and version:
+            return version
+    except OSError:
+        pass
+    installed = installed_library()
+    version = installed if models.branch(vendor, installed) else declared
+    if not check:
+        _write(path, f"{declared} {version}\n".encode())
+    return version
+
+
+def unload() -> None:
+    """Forget which module was loaded: the next apply loads what is installed."""
+    try:
+        os.unlink(f"{RUN}/loaded")
+    except FileNotFoundError:
+        pass
 
 
 def _manifest() -> dict:
@@ -214,6 +248,26 @@ def _tools(wanted: list[str], outcome: Outcome, check: bool) -> None:
             os.unlink(path)
         if tool in wanted:
             os.symlink(target, path)
+    for tool, path in _PACKAGED.items():
+        if tool in wanted:
+            _in_its_place(path, f"{HOME}/bin/{tool}", outcome, check)
+
+
+def _in_its_place(path: str, target: str, outcome: Outcome, check: bool) -> None:
+    """Answer for a packaged tool under its own path too; dpkg puts the real one aside, now and when it comes later."""
+    if os.path.islink(path) and os.readlink(path) == target:
+        return
+    outcome.changes.append(path)
+    if check:
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    aside = f"{path}.real"
+    complaint = _run("dpkg-divert", "--local", "--rename", "--divert", aside, "--add", path)
+    if complaint:
+        outcome.notes.append(f"{path} stays as it is: {complaint}")
+        return
+    os.symlink(target, f"{path}.new")
+    os.replace(f"{path}.new", path)
 
 
 def _kernel_log(lines: list[str], before: list[str], outcome: Outcome, check: bool) -> bool:

@@ -106,7 +106,7 @@ PROFILES: dict[str, dict] = {
 
 # Releases whose output format is known from recordings; another branch would answer in a made-up one.
 DRIVERS = {
-    "nvidia": ("550", "570", "580", "590"),
+    "nvidia": ("535", "550", "570", "580", "590"),
     "amd": ("6.8", "6.10", "6.12", "6.14", "6.16"),
     "ascend": ("24", "25"),
     **{name: maker.releases for name, maker in MAKERS.items()},
@@ -115,6 +115,8 @@ DRIVERS = {
 # Branch of the NVIDIA driver: CUDA version, version of the DTD, and a later user library of the same branch
 # (what an unattended upgrade would bring).
 NVIDIA_BRANCHES = {
+    # Debian 12's; of this branch no recording was at hand, its form is that of 550 (the same version of the DTD).
+    "535": ("12.2", 12, "535.309.01"),
     "550": ("12.4", 12, "550.163.01"),
     "570": ("12.8", 12, "570.124.06"),
     "580": ("13.0", 13, "580.105.08"),

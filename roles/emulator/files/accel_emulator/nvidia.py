@@ -8,6 +8,7 @@ from __future__ import annotations
 from . import models
 from .forms import long_address
 from .nvidia_document import MIG_INSTANCES, PCIE_GENERATION, describe, health, readings, text, xml
+from .nvidia_smi import mismatch
 from .state import Card, Host, make_uuid
 
 
@@ -17,13 +18,13 @@ def render(host: Host) -> dict:
     cuda, dtd, _library = models.NVIDIA_BRANCHES[str(branch)]
     error = None
     if host.library_version != host.driver_version:
-        # The library prints the two numbers of its branch only.
-        short = ".".join(host.library_version.split(".")[:2])
-        error = f"Failed to initialize NVML: Driver/library version mismatch\nNVML library version: {short}\n"
+        error = mismatch(host.library_version)
     return {
         "branch": branch,
         "driver": host.driver_version,
         "library": host.library_version,
+        # What the packages of the host have is looked at when the tool is called, as a real one loads its library.
+        "follows": host.library_version == host.driver_version,
         "cuda": cuda,
         "dtd": dtd,
         "error": error,

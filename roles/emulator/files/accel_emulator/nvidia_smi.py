@@ -8,6 +8,7 @@ Return codes: nvidia-smi(1), section RETURN VALUE; 15 and 18 as seen in the fiel
 
 from __future__ import annotations
 
+import os
 import time
 
 HANG = (None, "", "")
@@ -19,6 +20,8 @@ NO_DRIVER = (
     ),
     "",
 )
+# The name by which programs load the library, where Debian's package puts it.
+LIBRARIES = ("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1")
 _LOST, _BAD_ARGUMENT, _NOT_FOUND, _MISMATCH = 15, 2, 6, 18
 
 # -d: the sections of -q that each word keeps.
@@ -37,9 +40,27 @@ _DISPLAY = {
 }
 
 
+def installed_library() -> str:
+    """Return the version of the library that the host's packages brought, "" where they brought none."""
+    for path in LIBRARIES:
+        name = os.path.basename(os.path.realpath(path))
+        if name.startswith("libnvidia-ml.so.") and os.path.exists(path):
+            return name[len("libnvidia-ml.so.") :]
+    return ""
+
+
+def mismatch(library: str) -> str:
+    """Return what the library says of a kernel module of another release; it prints two numbers of its own."""
+    short = ".".join(library.split(".")[:2])
+    return f"Failed to initialize NVML: Driver/library version mismatch\nNVML library version: {short}\n"
+
+
 def answer(data: dict, argv: list[str], now: float | None = None) -> tuple[int | None, str, str]:
     """Return rc, stdout, stderr for a command line; rc None: the tool hangs."""
     now = time.time() if now is None else now
+    library = installed_library() if data["follows"] else ""
+    if library and library != data["driver"]:
+        data = {**data, "library": library, "error": mismatch(library)}
     options = _parse(argv)
     if options is None:
         return _BAD_ARGUMENT, "Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n\n", ""

@@ -241,8 +241,17 @@ def watts_drawn(card: Card) -> int:
     return card.power_watts * 9 // 10 if card.busy else 134 + card.index
 
 
-def expand(state: dict) -> Host:
-    """Return the host that a state declares; StateError with every complaint at once."""
+def declared_version(state: dict) -> str:
+    """Return the version of the driver that a state declares, itself or by its profile."""
+    profile = models.PROFILES.get(state.get("profile") or "", {})
+    return str(state.get("driver_version") or profile.get("driver_version") or "")
+
+
+def expand(state: dict, loaded: str = "") -> Host:
+    """Return the host that a state declares; StateError with every complaint at once.
+
+    ``loaded`` is the version of the driver's module where that is another one than the state declares.
+    """
     complaints = [
         f"{key}: not a key of the state; accepted: {', '.join(sorted(_KEYS))}" for key in state if key not in _KEYS
     ]
@@ -259,7 +268,7 @@ def expand(state: dict) -> Host:
     if state.get("schema", SCHEMA) != SCHEMA:
         complaints.append(f"schema: {state['schema']!r} is not known here; accepted: {SCHEMA}")
 
-    version = str(state.get("driver_version") or profile.get("driver_version") or "")
+    version = loaded or declared_version(state)
     branch = models.branch(vendor, version)
     if branch is None:
         accepted = ", ".join(f"{known}.*" for known in models.DRIVERS[vendor])

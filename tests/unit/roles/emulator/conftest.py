@@ -13,7 +13,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "roles/emulator/files"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from accel_emulator import nvidia_smi
 from emulated import Emulated
+
+
+@pytest.fixture(autouse=True)
+def no_packages(monkeypatch):
+    """Leave out what the machine of the tests has installed."""
+    monkeypatch.setattr(nvidia_smi, "LIBRARIES", ())
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ def test_two_faults_at_once_both_show(show) -> None:
     assert by_address(told)["0000:5d:00.0"].link.width == 8
 
 
-@pytest.mark.parametrize("version", ["550.90.07", "570.86.15", "580.105.08", "590.48.01"])
+@pytest.mark.parametrize("version", ["535.261.03", "550.90.07", "570.86.15", "580.105.08", "590.48.01"])
 def test_every_generation_of_nvidia_smi_is_read_the_same(show, version) -> None:
     told = show("nvidia_h100_8", driver_version=version).observe()
     assert (told.count, told.errors) == (8, [])
@@ -293,7 +293,7 @@ def turned(show, profile: str, fault: dict) -> dict:
     return {key: after.get(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
 
 
-@pytest.mark.parametrize("version", ["550.90.07", "570.86.15", "580.95.05", "590.48.01"])
+@pytest.mark.parametrize("version", ["535.261.03", "550.90.07", "570.86.15", "580.95.05", "590.48.01"])
 def test_a_healthy_host_passes_whatever_it_is_judged_by(show, version) -> None:
     told = judged(show("nvidia_h100_8", driver_version=version).observe())
     idle = {key: value for key, value in told.items() if value[0] != "pass"}
