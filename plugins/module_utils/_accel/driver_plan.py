@@ -1,0 +1,244 @@
+# Copyright: (c) 2026, accel.cluster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# This module util is PRIVATE to the collection: its names may change in any release.
+"""What would be done to bring a driver's packages to their declared versions, and why it must not be done.
+
+Asked before anything of the host is touched: the repositories that are to be configured are read into a temporary
+directory, beside the lists that the host has, and the real resolver is run there as a simulation. So the answer is the
+same in check mode and on a host that has none of it yet. A host that is as declared asks no repository.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from . import apt, stack
+from .kernel_log import CONTAINER_FILE
+from .runner import Runner
+from .slot_names import natural
+from .text import excerpt
+
+LISTS = "/var/lib/apt/lists"
+PARTS = "/etc/apt/sources.list.d"
+ARCHIVES = "/var/cache/apt/archives"
+# Room that is left beside what the packages need, in bytes; a build of a module takes more.
+_SPARE, _SPARE_BUILD = 64 << 20, 1 << 30
+# Only the lists are the trial's own: holds, preferences and packages are the host's.
+_OWN_LISTS = """\
+Dir::State::lists "{folder}/lists";
+Dir::Cache "{folder}/cache";
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
+Dir::Etc::sourceparts "{folder}/sources";
+APT::Sandbox::User "root";
+"""
+# A source that can't be read is an error here, and the host's others are not asked.
+_OWN_SOURCES = (
+    "-o", "Dir::Etc::sourcelist=/dev/null", "-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any",
+)  # fmt: skip
+
+
+@dataclass
+class Plan:
+    """What would be done. ``versions`` are exact, ``changes`` has a sentence for each package that would change.
+
+    ``refused`` has one for each reason not to do it; ``unheld`` are packages of the set that are not held, or to come.
+    """
+
+    versions: dict[str, str] = field(default_factory=dict)
+    changes: list[str] = field(default_factory=list)
+    unheld: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Wanted:
+    """What is declared: packages with full or short versions, sources as deb822, what may be done to get there."""
+
+    packages: Mapping[str, str]
+    sources: str = ""
+    own_file: str = ""
+    nodes: Sequence[str] = ()
+    downgrade_allowed: bool = False
+    in_use_allowed: bool = False
+
+
+def make(runner: Runner, wanted: Wanted, timeout_seconds: float) -> Plan:
+    """Return what is to be done; nothing of the host is written."""
+    plan = Plan()
+    every, problem = apt.installed(runner, timeout_seconds)
+    if problem:
+        plan.refused.append(problem)
+        return plan
+    there = {one.name: one for one in every if one.status == "installed"}
+    plan.unheld = [name for name in wanted.packages if name not in there or not there[name].held]
+    open_ones = [name for name in wanted.packages if not wanted.packages[name]]
+    if open_ones:
+        plan.refused.append(f"no version is declared of {', '.join(open_ones)}")
+        return plan
+    fitting = [
+        name for name in wanted.packages if name in there and stack.fits(there[name].version, wanted.packages[name])
+    ]
+    if len(fitting) == len(wanted.packages):
+        plan.versions = {name: there[name].version for name in wanted.packages}
+        return plan
+    plan.refused += _state_of_dpkg(runner, every)
+    plan.refused += _in_use(runner, wanted)
+    with tempfile.TemporaryDirectory(prefix="accel-plan-") as folder:
+        _resolve(runner, wanted, there, folder, plan, timeout_seconds)
+    return plan
+
+
+def _state_of_dpkg(runner: Runner, every: Sequence[apt.Package]) -> list[str]:
+    broken = [f"{one.full} ({one.status})" for one in every if one.status in apt.BROKEN]
+    found = [f"packages are half installed: {', '.join(broken)}; run dpkg --configure -a"] if broken else []
+    busy = apt.locked(runner)
+    return found + ([f"another package manager is at work: {busy}"] if busy else [])
+
+
+def _in_use(runner: Runner, wanted: Wanted) -> list[str]:
+    """Return who has cards open: a job whose libraries are exchanged under it fails at its next start of a process."""
+    nodes = frozenset(path for pattern in wanted.nodes for path in runner.glob(pattern))
+    if wanted.in_use_allowed or not nodes:
+        return []
+    held, complete = runner.holders(nodes)
+    pids = sorted({pid for one in held.values() for pid in one})
+    if not pids:
+        return [] if complete else ["whether a process holds the cards could not be told"]
+    names = [f"{runner.read(f'/proc/{pid}/comm') or '?'} ({pid})" for pid in pids[:5]]
+    more = f" and {len(pids) - 5} more" if len(pids) > 5 else ""
+    return [f"the cards are in use by {', '.join(names)}{more}; drain the node, or set driver_in_use_allowed"]
+
+
+def _resolve(
+    runner: Runner, wanted: Wanted, there: Mapping[str, apt.Package], folder: str, plan: Plan, timeout_seconds: float
+) -> None:
+    conf = _own_lists(runner, wanted, folder)
+    if wanted.sources:
+        parts = f"Dir::Etc::sourceparts={folder}/own"
+        argv = ["apt-get", "-c", conf, *_OWN_SOURCES, "-o", parts, "-q", "update"]
+        problem = apt.problem_of(runner.run(argv, timeout_seconds))
+        if problem:
+            plan.refused.append("the repository could not be read: " + _plain(problem, folder))
+            return
+    names = list(wanted.packages)
+    told = runner.run(["apt-cache", "-c", conf, "policy", *names], timeout_seconds)
+    if apt.problem_of(told):
+        plan.refused.append(_plain(apt.problem_of(told), folder))
+        return
+    policy = apt.parse_policy(told.stdout)
+    for name, version in wanted.packages.items():
+        known = list(policy[name].versions) if name in policy else []
+        found = [one for one in known if stack.fits(one, version)]
+        if len(found) == 1:
+            plan.versions[name] = found[0]
+        elif found:
+            plan.refused.append(f"{name} {version} fits {' and '.join(found)}: declare one of them in full")
+        else:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            plan.refused.append(f"the repository does not have {name} {version}; {has}")
+    if len(plan.versions) < len(wanted.packages):
+        return
+    exact = [f"{name}={version}" for name, version in plan.versions.items()]
+    argv = ["apt-get", "-c", conf, "--simulate", "-q", "--no-install-recommends", "--allow-downgrades"]
+    done = runner.run([*argv, "--allow-change-held-packages", "install", *exact], timeout_seconds)
+    if apt.problem_of(done):
+        plan.refused.append(_plain(apt.problem_of(done), folder))
+        return
+    steps = apt.parse_simulation(done.stdout)
+    _judge(runner, wanted, there, steps, plan, timeout_seconds)
+    _room(runner, steps, conf, plan, timeout_seconds)
+
+
+def _own_lists(runner: Runner, wanted: Wanted, folder: str) -> str:
+    """Write what apt is to read in place of the host's sources; return the path of its configuration."""
+    for name in ("lists/partial", "cache/archives/partial", "sources", "own"):
+        os.makedirs(f"{folder}/{name}")
+    for path in runner.glob(f"{LISTS}/*"):
+        if not os.path.isdir(path) and os.path.basename(path) != "lock":
+            os.symlink(path, f"{folder}/lists/{os.path.basename(path)}")
+    for path in runner.glob(f"{PARTS}/*"):
+        if path != wanted.own_file:
+            os.symlink(path, f"{folder}/sources/{os.path.basename(path)}")
+    for place in ("sources", "own") if wanted.sources else ():
+        with open(f"{folder}/{place}/accel-driver.sources", "w", encoding="utf-8") as file:
+            file.write(wanted.sources)
+    conf = f"{folder}/apt.conf"
+    with open(conf, "w", encoding="utf-8") as file:
+        file.write(_OWN_LISTS.format(folder=folder))
+    return conf
+
+
+def _judge(
+    runner: Runner,
+    wanted: Wanted,
+    there: Mapping[str, apt.Package],
+    steps: Sequence[apt.Step],
+    plan: Plan,
+    timeout_seconds: float,
+) -> None:
+    """Tell what the steps change, and refuse those that nobody asked for."""
+    for step in steps:
+        name = step.name.partition(":")[0]
+        if step.action in ("Remv", "Purg"):
+            plan.refused.append(f"{name} {step.old or ''} would be removed".replace("  ", " "))
+            continue
+        if step.action != "Inst":
+            continue
+        plan.changes.append(f"{name} {step.old or '(none)'} -> {step.new}")
+        if name not in wanted.packages and name in there and there[name].held:
+            plan.refused.append(f"{name} {step.old} is held by somebody else and would become {step.new}")
+        if step.old and not wanted.downgrade_allowed:
+            argv = ["dpkg", "--compare-versions", str(step.new), "lt", step.old]
+            if runner.run(argv, timeout_seconds).rc == 0:
+                plan.refused.append(f"{name} would go back from {step.old} to {step.new}: set driver_downgrade_allowed")
+    coming = [step.name.partition(":")[0] for step in steps if step.action == "Inst"]
+    for kernel in missing_headers(runner, coming):
+        if f"linux-headers-{kernel}" not in coming:
+            plan.refused.append(f"kernel {kernel} may boot next and has no headers to build the module with")
+
+
+def _room(runner: Runner, steps: Sequence[apt.Step], conf: str, plan: Plan, timeout_seconds: float) -> None:
+    coming = [f"{step.name}={step.new}" for step in steps if step.action == "Inst" and step.new]
+    if not coming:
+        return
+    told = runner.run(["apt-cache", "-c", conf, "show", *coming], timeout_seconds)
+    if apt.problem_of(told):
+        plan.refused.append("how much room the packages need could not be told: " + excerpt(apt.problem_of(told)))
+        return
+    unpacked = sum(int(one) << 10 for one in re.findall(r"(?m)^Installed-Size: (\d+)$", told.stdout))
+    packed = sum(int(one) for one in re.findall(r"(?m)^Size: (\d+)$", told.stdout))
+    built = any("-dkms" in one for one in coming)
+    need = {"/usr": unpacked, ARCHIVES: packed, "/var/lib": _SPARE_BUILD if built else 0}
+    rooms: dict[int, list] = {}
+    for path, size in need.items():
+        try:
+            device, free = os.stat(path).st_dev, os.statvfs(path)
+        except OSError:
+            continue
+        room = rooms.setdefault(device, [path, free.f_bavail * free.f_frsize, _SPARE])
+        room[2] += size
+    for path, left, size in rooms.values():
+        if left < size:
+            plan.refused.append(f"the file system of {path} has {left >> 20} MiB left, {size >> 20} MiB are needed")
+
+
+def missing_headers(runner: Runner, names: Sequence[str]) -> list[str]:
+    """Return kernels that may boot next and have no headers to build a module with; none where nothing is built."""
+    if runner.read(CONTAINER_FILE) is not None or not any("-dkms" in name for name in names):
+        return []
+    kernels = [path.partition("vmlinuz-")[2] for path in runner.glob("/boot/vmlinuz-*")]
+    kernels = sorted((one for one in kernels if one and "rescue" not in one), key=natural)
+    running = runner.read("/proc/sys/kernel/osrelease")
+    wanted = list(dict.fromkeys([*([running] if running else []), *kernels[-1:]]))
+    return [one for one in wanted if not runner.glob(f"/lib/modules/{one}/build")]
+
+
+def _plain(text: str, folder: str) -> str:
+    """Return what apt said without the places of the trial, which are gone when it is read."""
+    return excerpt(text.replace(f" -c {folder}/apt.conf", "").replace(folder, ""), limit=600)
