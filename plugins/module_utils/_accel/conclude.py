@@ -194,6 +194,7 @@ def conclude(
         for host, observation in observations.items()
     }
     findings += judge.judge_driver_versions(about, now=at, language=language)
+    findings = _of_one_fact(findings, at, language)
     findings = [_explained(one, language) for one in sorted(findings, key=sort_key)]
     run = build_run(
         site, run_id, hosts, expected, findings, observations, declared, baselines, parts, at, language, started_at
@@ -285,6 +286,36 @@ def _once(findings: list[dict]) -> list[dict]:
     return [one for one in findings if one["check"] != "host.reachable"] + [
         {**reached[0], "message": message, "evidence": evidence}
     ]
+
+
+def _of_one_fact(findings: list[dict], now: str, language: str) -> list[dict]:
+    """Return findings in which ``device.driver_stack`` speaks for what it has judged.
+
+    It knows the pin and the packages, so it says which side of a mismatch is wrong; that module and library differ, or
+    that the version is another than the declared one, is the same fact seen from one side.
+    """
+    judged = {
+        one["host"]
+        for one in findings
+        if one["check"] == "device.driver_stack" and one["verdict"] == FAIL and one["subject"] in ("module", "library")
+    }
+    kept = []
+    for one in findings:
+        if one["host"] in judged and one["verdict"] == FAIL and one["hint"] in _SAME_FACT:
+            values = {"expected": one["expected"], "observed": one["observed"], "evidence": one["evidence"]}
+            one = judge.finding(
+                _SAME_FACT[one["hint"]], one["host"], one["subject"], language, now,
+                blocked_by="device.driver_stack", **values,
+            )  # fmt: skip
+        kept.append(one)
+    return kept
+
+
+_SAME_FACT = {
+    "device.driver.library_mismatch": "device.driver.follows",
+    "device.driver.not_loaded": "device.driver.follows",
+    "device.driver_version.differs": "device.driver_version.follows",
+}
 
 
 def _explained(finding: dict, language: str) -> dict:

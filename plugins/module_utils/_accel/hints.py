@@ -290,6 +290,10 @@ CAUSES = {
         "the driver of the declared vendor could not be judged: the cards are another vendor's",
         "无法判定所声明厂商的驱动：加速卡属于其他厂商",
     ),
+    "device.driver.follows": _blocked(
+        "the driver does not work; device.driver_stack says which part of it is wrong",
+        "驱动无法工作；device.driver_stack 说明其中哪一部分有问题",
+    ),
     "device.driver.unknown": _cause(
         UNKNOWN,
         "nothing answered for the driver: neither the kernel nor a vendor tool told its state",
@@ -1360,6 +1364,10 @@ CAUSES = {
     ),
     "device.driver_version.blocked": _blocked(
         "no card of {host} that is declared told its driver version", "{host} 没有任何所声明的卡给出驱动版本"
+    ),
+    "device.driver_version.follows": _blocked(
+        "the driver is {observed}, not {expected}; device.driver_stack says which part of it is wrong",
+        "驱动版本为 {observed}，应为 {expected}；device.driver_stack 说明其中哪一部分有问题",
     ),
     "device.driver_version.not_applicable": _cause(NOT_APPLICABLE, "{host} has no accelerators", "{host} 没有加速卡"),
     # ------------------------------------------------------------------ observation

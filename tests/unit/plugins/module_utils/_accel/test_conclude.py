@@ -494,3 +494,33 @@ def test_names_that_would_leave_the_reports(name):
 @pytest.mark.parametrize("name", ["20261130T010203Z", "gpu-01.example.com", "fe80::1%eth0", "节点-1", "..a"])
 def test_names_that_are_fine(name):
     assert conclude.path_name_problem(name, "host") is None
+
+
+def stack_says(cause, subject, **more):
+    """Return the state of a run in which gpu-01 hands over one finding on its driver stack besides its cards."""
+    observation = seen.healthy(1)
+    for device in observation["devices"]:
+        device["driver_version"] = "550.1.1"
+    for driver in observation["drivers"]:
+        driver.update(kernel_version="550.1.1", library_version="550.1.1")
+    declared = {**DECLARED, "cluster_driver_version": "570.86.15"}
+    made = part("gpu-01", observation, declared=declared)
+    found = judge.finding(f"device.driver_stack.{cause}", "gpu-01", subject, now=NOW, **more)
+    made["findings"].append({**found, "role": "driver"})
+    return conclude.conclude(
+        site="drill", run_id=RUN_ID, hosts=["gpu-01"], expected=EXPECTED, parts={"gpu-01": {"device": made}},
+        declared={"gpu-01": declared}, baselines={"gpu-01": baseline("gpu-01", seen.healthy(1))}, now=NOW,
+    )  # fmt: skip
+
+
+def test_the_stack_speaks_for_a_version_that_it_has_judged():
+    outcome = stack_says("module_off_pin", "module", expected="570.86.15", observed="550.1.1", brought="")
+    told = state(outcome)
+    assert told["device.driver_version", "gpu-01", "gpu-01"] == ("unknown", "follows", "device.driver_stack")
+    first = outcome["run"]["findings"][0]
+    assert (first["check"], first["verdict"]) == ("device.driver_stack", "fail")
+
+
+def test_the_stack_does_not_speak_for_what_it_did_not_judge():
+    told = state(stack_says("missing", "packages", expected=["a"], names="a"))
+    assert told["device.driver_version", "gpu-01", "gpu-01"] == ("fail", "differs", None)
