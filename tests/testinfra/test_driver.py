@@ -1,20 +1,68 @@
 # Copyright: (c) 2026, accel.cluster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The card-to-slot record of a node against what the emulated cards say of themselves."""
+"""The card-to-slot record of a node against what the emulated cards say of themselves; its driver, by dpkg and apt."""
 
 from __future__ import annotations
 
 import json
 
+import pytest
+
 testinfra_hosts = ["ansible://accelerator_nodes"]
 
+VERSION = "535.261.03"
+PINNED, NEWER = f"{VERSION}-1", "535.309.01-0+deb12u1"
+SET = ("libnvidia-ml1", "nvidia-alternative", "nvidia-legacy-check", "nvidia-smi")
 
-def test_the_record_ties_each_serial_to_its_slot(host) -> None:
+
+@pytest.fixture
+def shown(host) -> dict:
+    """Return what the host says that it shows."""
+    return json.loads(host.check_output("accel-emulator show"))
+
+
+@pytest.fixture
+def nvidia(host, shown):
+    """Return the host where it has a declared set; the others have no packages of a driver."""
+    if shown["vendor"] != "nvidia":
+        pytest.skip("no set is declared for this vendor's hosts")
+    return host
+
+
+def test_the_record_ties_each_serial_to_its_slot(host, shown) -> None:
     record = json.loads(host.file("/var/lib/accel/records/slots.json").content_string)
-    shown = json.loads(host.check_output("accel-emulator show"))
     # Ascend modules have no slot number of the vendor's (it says 0): the kernel's names them.
     name = "kernel_slot" if shown["vendor"] == "ascend" else "slot"
     recorded = {slot: [card["serial"] for card in cards] for slot, cards in record["slots"].items()}
     assert recorded == {card[name]: [card["serial"]] for card in shown["cards"]}
     assert record["unplaced"] == []
+
+
+def test_the_declared_versions_are_installed_held_and_pinned(nvidia) -> None:
+    told = nvidia.check_output("dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n' " + " ".join(SET))
+    assert told.splitlines() == [f"{name} {PINNED} hi " for name in SET]
+    policy = nvidia.check_output("apt-cache policy nvidia-smi")
+    assert f"Candidate: {PINNED}" in policy and f"*** {PINNED} 1001" in policy
+    # Without a newer one on offer, nothing would be forbidden.
+    assert NEWER in policy
+
+
+def test_nothing_of_the_set_would_be_upgraded(nvidia) -> None:
+    assert not [line for line in nvidia.check_output("apt-get -s dist-upgrade").splitlines() if "nvidia" in line]
+    blacklist = nvidia.check_output("apt-config dump Unattended-Upgrade::Package-Blacklist")
+    assert all(f'"{name}$";' in blacklist.replace("\\", "") for name in SET)
+
+
+def test_module_library_and_tool_are_of_one_version(nvidia, shown) -> None:
+    assert nvidia.file("/sys/module/nvidia/version").content_string.strip() == VERSION
+    library = nvidia.check_output("readlink -f /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1")
+    assert library.endswith(f"libnvidia-ml.so.{VERSION}")
+    assert f"Driver Version: {VERSION}" in nvidia.check_output("nvidia-smi")
+
+
+def test_the_real_tool_is_put_aside_and_the_emulated_one_answers_under_its_name(nvidia) -> None:
+    path = "/usr/lib/nvidia/current/nvidia-smi"
+    assert nvidia.check_output(f"dpkg-divert --truename {path}") == f"{path}.real"
+    assert nvidia.check_output(f"head -c 4 {path}.real").endswith("ELF")
+    assert f"Driver Version: {VERSION}" in nvidia.check_output("/usr/bin/nvidia-smi")
