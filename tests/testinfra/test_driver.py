@@ -6,8 +6,13 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / ".cache/collections"))
+from ansible_collections.accel.cluster.plugins.module_utils._accel import stack
 
 testinfra_hosts = ["ansible://accelerator_nodes"]
 
@@ -66,3 +71,39 @@ def test_the_real_tool_is_put_aside_and_the_emulated_one_answers_under_its_name(
     assert nvidia.check_output(f"dpkg-divert --truename {path}") == f"{path}.real"
     assert nvidia.check_output(f"head -c 4 {path}.real").endswith("ELF")
     assert f"Driver Version: {VERSION}" in nvidia.check_output("/usr/bin/nvidia-smi")
+
+
+def not_passed(host) -> list[tuple]:
+    """Return what the collection says of the host's driver stack and its locks that is no pass."""
+    seen = host.ansible("accel.cluster.driver_stack_info", f"vendor=nvidia packages={','.join(SET)}", check=False)
+    declared = {"driver_version": VERSION, "packages": dict.fromkeys(SET, ""), "fabric_manager": False}
+    found = stack.judge_stack("host", seen, declared)
+    assert {one["check"] for one in found} == {"device.driver_stack", "device.version_lock"}
+    return [(one["hint"], one["verdict"], one["observed"]) for one in found if one["verdict"] != "pass"]
+
+
+def test_an_upgrade_is_tried_and_refused(nvidia) -> None:
+    assert not_passed(nvidia) == []
+
+
+def test_a_removed_hold_is_the_one_thing_that_is_named(nvidia) -> None:
+    nvidia.check_output("apt-mark unhold nvidia-smi")
+    try:
+        assert not_passed(nvidia) == [("device.version_lock.not_held", "fail", ["nvidia-smi"])]
+    finally:
+        nvidia.check_output("apt-mark hold nvidia-smi")
+    assert not_passed(nvidia) == []
+
+
+def test_a_library_that_was_upgraded_is_named_with_what_brought_it(nvidia) -> None:
+    install = "DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends --allow-change-held-packages"
+    try:
+        nvidia.check_output(f"{install} {' '.join(f'{name}={NEWER}' for name in SET)}")
+        named = [one for one in not_passed(nvidia) if one[0].startswith("device.driver_stack.")]
+        assert named == [("device.driver_stack.library_mismatch", "fail", NEWER.split("-")[0])]
+        assert nvidia.run("nvidia-smi").rc == 18
+    finally:
+        nvidia.check_output(f"{install} --allow-downgrades {' '.join(f'{name}={PINNED}' for name in SET)}")
+        nvidia.check_output(f"apt-mark hold {' '.join(SET)}")
+    assert not_passed(nvidia) == []
+    assert nvidia.run("nvidia-smi").rc == 0
