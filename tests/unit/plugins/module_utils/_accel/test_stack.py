@@ -169,7 +169,7 @@ def test_case_03(cases, trial):
     hint = hints.hint_text(one["hint"])
     assert "Do not reboot" in hint and "Install the packages of the pinned version" in hint
     # The same fact is not told a second time, and nothing else is wrong with the stack.
-    assert wrong(found) == {"library": "library_mismatch", "gpu-01": "upgraded"}
+    assert wrong(found) == {"library": "library_mismatch", "upgrade": "upgraded"}
     lock = only(found, "device.version_lock.upgraded")
     assert "not held: libnvidia-compute-570-server, nvidia-dkms-570-server, nvidia-utils-570-server" in lock["message"]
 
