@@ -241,4 +241,5 @@ def missing_headers(runner: Runner, names: Sequence[str]) -> list[str]:
 
 def _plain(text: str, folder: str) -> str:
     """Return what apt said without the places of the trial, which are gone when it is read."""
-    return excerpt(text.replace(f" -c {folder}/apt.conf", "").replace(folder, ""), limit=600)
+    text = re.sub(r" -o [\w:]+=\S+", "", text.replace(f" -c {folder}/apt.conf", ""))
+    return excerpt(text.replace(folder, ""), limit=600)
