@@ -520,7 +520,7 @@ class _Judge:
             why = [self.say["held"].format(self.names(free))] if free else []
             why += [self.say["preferred"].format(self.names(unpinned))] if unpinned else []
             detail = self.say["also"].format("; ".join(why)) if why else ""
-            # A subject of its own, so that what is wrong already (device.driver_stack) is named before what may go wrong.
+            # A subject of its own: what is wrong already (device.driver_stack) is named before what may go wrong.
             self.add("upgraded", "upgrade", observed=touched, names=self.names(touched), detail=detail, **values)
             return
         if trial.get("state") not in (apt.REFUSED, apt.UPGRADED):
