@@ -125,3 +125,16 @@ def cluster() -> Cluster:
     if not state.exists():
         pytest.fail(f"the rehearsal cluster '{INSTANCE}' is not up: run `make rehearsal` first")
     return Cluster()
+
+
+@pytest.fixture(scope="module")
+def healthy(cluster) -> dict:
+    """Return the state of the cluster before any fault; it must be a pass without a single failed check."""
+    done, report = cluster.verify()
+    assert done.rc == 0, done.output
+    assert report.verdict == "pass"
+    state = report.state()
+    assert not [key for key, (verdict, _cause, _by) in state.items() if verdict == "fail"]
+    # An empty report would make every comparison below true.
+    assert len([key for key, (verdict, _cause, _by) in state.items() if verdict == "pass"]) > 100
+    return state

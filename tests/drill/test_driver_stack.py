@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from test_faults import OF_A_SILENT_CARD, cards, healthy  # noqa: F401  (a fixture)
+from test_faults import OF_A_SILENT_CARD, cards
 
 HOST = "gpu-01"
 PINNED, NEWER = "535.261.03-1", "535.309.01-0+deb12u1"
@@ -27,7 +27,7 @@ def turned(before: dict, after: dict) -> dict:
     return {key: after.get(key) for key in before.keys() | after.keys() if after.get(key) != before.get(key)}
 
 
-def test_a_hold_that_was_removed_is_named_and_put_back(cluster, healthy, put_right) -> None:  # noqa: F811
+def test_a_hold_that_was_removed_is_named_and_put_back(cluster, healthy, put_right) -> None:
     assert cluster.on(HOST, "apt-mark unhold nvidia-smi") == 0
     done, report = cluster.verify()
     assert turned(healthy, report.state()) == {
@@ -44,7 +44,7 @@ def test_a_hold_that_was_removed_is_named_and_put_back(cluster, healthy, put_rig
     assert report.state() == healthy
 
 
-def test_a_library_upgraded_behind_our_back_is_named_and_put_back(cluster, healthy, put_right) -> None:  # noqa: F811
+def test_a_library_upgraded_behind_our_back_is_named_and_put_back(cluster, healthy, put_right) -> None:
     newer = " ".join(f"{name}={NEWER}" for name in SET)
     install = "DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends --allow-change-held-packages"
     assert cluster.on(HOST, f"{install} {newer}") == 0

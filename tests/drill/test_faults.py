@@ -198,19 +198,6 @@ def test_every_fault_is_in_one_round() -> None:
         assert len({FAULTS[name][0]["inject_host"] for name in names}) == len(names)
 
 
-@pytest.fixture(scope="module")
-def healthy(cluster) -> dict:
-    """Return the state of the cluster before any fault; it must be a pass without a single failed check."""
-    done, report = cluster.verify()
-    assert done.rc == 0, done.output
-    assert report.verdict == "pass"
-    state = report.state()
-    assert not [key for key, (verdict, _cause, _by) in state.items() if verdict == "fail"]
-    # An empty report would make every comparison below true.
-    assert len([key for key, (verdict, _cause, _by) in state.items() if verdict == "pass"]) > 100
-    return state
-
-
 @pytest.mark.parametrize(
     "names", [*ROUNDS, *(pytest.param(names, marks=pytest.mark.full) for names in MORE_ROUNDS)], ids="+".join
 )

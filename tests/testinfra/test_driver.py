@@ -19,20 +19,14 @@ testinfra_hosts = ["ansible://accelerator_nodes"]
 VERSION = "535.261.03"
 PINNED, NEWER = f"{VERSION}-1", "535.309.01-0+deb12u1"
 SET = ("libnvidia-ml1", "nvidia-alternative", "nvidia-legacy-check", "nvidia-smi")
+# The other nodes have no packages of a driver.
+with_a_set = pytest.mark.testinfra_hosts("ansible://h100_nodes")
 
 
 @pytest.fixture
 def shown(host) -> dict:
     """Return what the host says that it shows."""
     return json.loads(host.check_output("accel-emulator show"))
-
-
-@pytest.fixture
-def nvidia(host, shown):
-    """Return the host where it has a declared set; the others have no packages of a driver."""
-    if shown["vendor"] != "nvidia":
-        pytest.skip("no set is declared for this vendor's hosts")
-    return host
 
 
 def test_the_record_ties_each_serial_to_its_slot(host, shown) -> None:
@@ -44,33 +38,37 @@ def test_the_record_ties_each_serial_to_its_slot(host, shown) -> None:
     assert record["unplaced"] == []
 
 
-def test_the_declared_versions_are_installed_held_and_pinned(nvidia) -> None:
-    told = nvidia.check_output("dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n' " + " ".join(SET))
+@with_a_set
+def test_the_declared_versions_are_installed_held_and_pinned(host) -> None:
+    told = host.check_output("dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n' " + " ".join(SET))
     assert told.splitlines() == [f"{name} {PINNED} hi " for name in SET]
-    policy = nvidia.check_output("apt-cache policy nvidia-smi")
+    policy = host.check_output("apt-cache policy nvidia-smi")
     assert f"Candidate: {PINNED}" in policy and f"*** {PINNED} 1001" in policy
     # Without a newer one on offer, nothing would be forbidden.
     assert NEWER in policy
 
 
-def test_nothing_of_the_set_would_be_upgraded(nvidia) -> None:
-    assert not [line for line in nvidia.check_output("apt-get -s dist-upgrade").splitlines() if "nvidia" in line]
-    blacklist = nvidia.check_output("apt-config dump Unattended-Upgrade::Package-Blacklist")
+@with_a_set
+def test_nothing_of_the_set_would_be_upgraded(host) -> None:
+    assert not [line for line in host.check_output("apt-get -s dist-upgrade").splitlines() if "nvidia" in line]
+    blacklist = host.check_output("apt-config dump Unattended-Upgrade::Package-Blacklist")
     assert all(f'"{name}$";' in blacklist.replace("\\", "") for name in SET)
 
 
-def test_module_library_and_tool_are_of_one_version(nvidia, shown) -> None:
-    assert nvidia.file("/sys/module/nvidia/version").content_string.strip() == VERSION
-    library = nvidia.check_output("readlink -f /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1")
+@with_a_set
+def test_module_library_and_tool_are_of_one_version(host) -> None:
+    assert host.file("/sys/module/nvidia/version").content_string.strip() == VERSION
+    library = host.check_output("readlink -f /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1")
     assert library.endswith(f"libnvidia-ml.so.{VERSION}")
-    assert f"Driver Version: {VERSION}" in nvidia.check_output("nvidia-smi")
+    assert f"Driver Version: {VERSION}" in host.check_output("nvidia-smi")
 
 
-def test_the_real_tool_is_put_aside_and_the_emulated_one_answers_under_its_name(nvidia) -> None:
+@with_a_set
+def test_the_real_tool_is_put_aside_and_the_emulated_one_answers_under_its_name(host) -> None:
     path = "/usr/lib/nvidia/current/nvidia-smi"
-    assert nvidia.check_output(f"dpkg-divert --truename {path}") == f"{path}.real"
-    assert nvidia.check_output(f"head -c 4 {path}.real").endswith("ELF")
-    assert f"Driver Version: {VERSION}" in nvidia.check_output("/usr/bin/nvidia-smi")
+    assert host.check_output(f"dpkg-divert --truename {path}") == f"{path}.real"
+    assert host.check_output(f"head -c 4 {path}.real").endswith("ELF")
+    assert f"Driver Version: {VERSION}" in host.check_output("/usr/bin/nvidia-smi")
 
 
 def not_passed(host) -> list[tuple]:
@@ -82,28 +80,31 @@ def not_passed(host) -> list[tuple]:
     return [(one["hint"], one["verdict"], one["observed"]) for one in found if one["verdict"] != "pass"]
 
 
-def test_an_upgrade_is_tried_and_refused(nvidia) -> None:
-    assert not_passed(nvidia) == []
+@with_a_set
+def test_an_upgrade_is_tried_and_refused(host) -> None:
+    assert not_passed(host) == []
 
 
-def test_a_removed_hold_is_the_one_thing_that_is_named(nvidia) -> None:
-    nvidia.check_output("apt-mark unhold nvidia-smi")
+@with_a_set
+def test_a_removed_hold_is_the_one_thing_that_is_named(host) -> None:
+    host.check_output("apt-mark unhold nvidia-smi")
     try:
-        assert not_passed(nvidia) == [("device.version_lock.not_held", "fail", ["nvidia-smi"])]
+        assert not_passed(host) == [("device.version_lock.not_held", "fail", ["nvidia-smi"])]
     finally:
-        nvidia.check_output("apt-mark hold nvidia-smi")
-    assert not_passed(nvidia) == []
+        host.check_output("apt-mark hold nvidia-smi")
+    assert not_passed(host) == []
 
 
-def test_a_library_that_was_upgraded_is_named_with_what_brought_it(nvidia) -> None:
+@with_a_set
+def test_a_library_that_was_upgraded_is_named_with_what_brought_it(host) -> None:
     install = "DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends --allow-change-held-packages"
     try:
-        nvidia.check_output(f"{install} {' '.join(f'{name}={NEWER}' for name in SET)}")
-        named = [one for one in not_passed(nvidia) if one[0].startswith("device.driver_stack.")]
-        assert named == [("device.driver_stack.library_mismatch", "fail", NEWER.split("-")[0])]
-        assert nvidia.run("nvidia-smi").rc == 18
+        host.check_output(f"{install} {' '.join(f'{name}={NEWER}' for name in SET)}")
+        named = [one for one in not_passed(host) if one[0].startswith("device.driver_stack.")]
+        assert named == [("device.driver_stack.library_mismatch", "fail", NEWER.split("-", maxsplit=1)[0])]
+        assert host.run("nvidia-smi").rc == 18
     finally:
-        nvidia.check_output(f"{install} --allow-downgrades {' '.join(f'{name}={PINNED}' for name in SET)}")
-        nvidia.check_output(f"apt-mark hold {' '.join(SET)}")
-    assert not_passed(nvidia) == []
-    assert nvidia.run("nvidia-smi").rc == 0
+        host.check_output(f"{install} --allow-downgrades {' '.join(f'{name}={PINNED}' for name in SET)}")
+        host.check_output(f"apt-mark hold {' '.join(SET)}")
+    assert not_passed(host) == []
+    assert host.run("nvidia-smi").rc == 0

@@ -97,7 +97,7 @@ def test_idle_links_are_slow_and_wide_busy_ones_fast() -> None:
         ({"profile": "nvidia_h100"}, "profile: 'nvidia_h100' is unknown; accepted: nvidia_h100_8"),
         ({"profile": "nvidia_h100_8", "vendor": "amd"}, "vendor: 'amd', but profile nvidia_h100_8 is of nvidia"),
         ({"vendor": "nvidia", "driver_version": "570.86.15"}, "cards: neither a profile nor a card is declared"),
-        ({**H100, "driver_version": "535.161.08"}, "driver_version: '535.161.08' has no known output format"),
+        ({**H100, "driver_version": "510.47.03"}, "driver_version: '510.47.03' has no known output format"),
         ({**H100, "slot_scheme": "both"}, "slot_scheme: 'both' is unknown; accepted: card, bridge, none"),
         ({**H100, "gpus": 8}, "gpus: not a key of the state; accepted: "),
         ({**H100, "schema": 2}, "schema: 2 is not known here; accepted: 1"),
