@@ -32,6 +32,13 @@ options:
     type: list
     elements: str
     default: []
+  installers:
+    description:
+      - Parts of the driver that programs installed, as M(accel.cluster.driver_installers) has them. Read are the
+        version that is installed, a journal that was left, and which package has the file that tells the version.
+    type: list
+    elements: dict
+    default: []
   observation:
     description:
       - What M(accel.cluster.accelerator_info) returned for this host. What the vendor's tool told of driver and library
@@ -137,6 +144,16 @@ lock:
     unattended_upgrades: true
     blacklist: ["nvidia-"]
     trial: {state: refused, upgraded: [], removed: [], unpinned: [], problem: "", evidence: []}
+installers:
+  description:
+    - Parts that programs installed, with the version (V(none) where nothing is installed) or the C(problem) that
+      kept it from being read, what the journal of an C(unfinished) one says, and the package that is the
+      C(owner) of the file that tells the version (empty where there is none, V(none) where that is not known).
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {name: driver, version: 25.2.0, problem: "", unfinished: "", owner: ""}
 errors:
   description: What could not be read, and why.
   returned: always
@@ -146,7 +163,7 @@ errors:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.accel.cluster.plugins.module_utils._accel import registry, stack
+from ansible_collections.accel.cluster.plugins.module_utils._accel import installers, registry, stack
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Runner
 
 
@@ -154,6 +171,7 @@ def argument_spec() -> dict:
     return {
         "vendor": {"type": "str", "required": True},
         "packages": {"type": "list", "elements": "str", "default": []},
+        "installers": {"type": "list", "elements": "dict", "default": []},
         "observation": {"type": "dict", "default": {}},
         "timeout_seconds": {"type": "int", "default": 30},
     }
@@ -168,7 +186,9 @@ def main() -> None:
         module.fail_json(msg=f"vendor {vendor!r} is not known; known are {', '.join(registry.VENDORS)}")
     if options["timeout_seconds"] < 1:
         module.fail_json(msg=f"timeout_seconds must be 1 or more, not {options['timeout_seconds']}")
-    seen = stack.observe(Runner(), vendor, options["packages"], options["observation"], options["timeout_seconds"])
+    seconds = options["timeout_seconds"]
+    wanted = installers.declared(options["installers"])
+    seen = stack.observe(Runner(), vendor, options["packages"], options["observation"], seconds, wanted)
     module.exit_json(changed=False, **seen)
 
 

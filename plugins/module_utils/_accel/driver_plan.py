@@ -88,7 +88,7 @@ def make(runner: Runner, wanted: Wanted, timeout_seconds: float) -> Plan:
         plan.versions = {name: there[name].version for name in wanted.packages}
         return plan
     plan.refused += _state_of_dpkg(runner, every)
-    plan.refused += _in_use(runner, wanted)
+    plan.refused += in_use(runner, wanted.nodes, wanted.in_use_allowed)
     with tempfile.TemporaryDirectory(prefix="accel-plan-") as folder:
         _resolve(runner, wanted, there, folder, plan, timeout_seconds)
     return plan
@@ -101,10 +101,10 @@ def _state_of_dpkg(runner: Runner, every: Sequence[apt.Package]) -> list[str]:
     return found + ([f"another package manager is at work: {busy}"] if busy else [])
 
 
-def _in_use(runner: Runner, wanted: Wanted) -> list[str]:
+def in_use(runner: Runner, patterns: Sequence[str], allowed: bool) -> list[str]:
     """Return who has cards open: a job whose libraries are exchanged under it fails at its next start of a process."""
-    nodes = frozenset(path for pattern in wanted.nodes for path in runner.glob(pattern))
-    if wanted.in_use_allowed or not nodes:
+    nodes = frozenset(path for pattern in patterns for path in runner.glob(pattern))
+    if allowed or not nodes:
         return []
     held, complete = runner.holders(nodes)
     pids = sorted({pid for one in held.values() for pid in one})

@@ -1272,6 +1272,29 @@ CAUSES = {
         "The evidence names what could not be read; ask for it by hand as root.",
         "证据中列出了无法读取的内容；请以 root 手工查询。",
     ),
+    "device.driver_stack.installers_ok": _cause(
+        PASS,
+        "all {number} parts that programs installed are of the declared version",
+        "由安装程序安装的 {number} 个部分均为声明的版本",
+    ),
+    "device.driver_stack.installer_unfinished": _cause(
+        FAIL,
+        "a program that installs the driver did not end well: {names}",
+        "驱动安装程序没有正常结束：{names}",
+        "What it left may tell the right version and lack half of its files. Read its log below "
+        "/var/lib/accel/installers, then have the drained node's part installed again: the driver role with "
+        "driver_repeat_allowed.",
+        "残留内容可能显示正确的版本号却缺少一半文件。请查看 /var/lib/accel/installers 下的日志，然后在排空的节点上"
+        "重新安装该部分：执行 driver 角色并设置 driver_repeat_allowed。",
+    ),
+    "device.driver_stack.installer_off_pin": _cause(
+        FAIL,
+        "parts that programs installed are not of the declared version: {names}",
+        "由安装程序安装的部分与声明的版本不符：{names}",
+        "Driver, firmware and runtime are released as one set. Run the driver role on the drained node, or correct the "
+        "declared versions by the vendor's table of releases.",
+        "驱动、固件与运行时按配套版本发布。请在排空的节点上执行 driver 角色，或按厂商配套表更正声明的版本。",
+    ),
     "device.driver_stack.blocked": _blocked(
         "{part} follows the kernel module or the libraries, which are not as they should be",
         "{part} 取决于内核模块与用户态库，而它们并不正确",
@@ -1326,6 +1349,29 @@ CAUSES = {
         "无法得知 unattended-upgrade 是否会放过这些包：{detail}",
         "Run apt-config dump as root and look at what it complains about.",
         "以 root 执行 apt-config dump，查看其报错。",
+        severity=WARNING,
+    ),
+    "device.version_lock.installers_ok": _cause(
+        PASS,
+        "no package has the files of the {number} parts that programs installed: no package manager upgrades them; "
+        "that somebody runs such a program is not forbidden",
+        "由安装程序安装的 {number} 个部分不属于任何软件包，包管理器不会升级它们；但无法禁止有人再次运行安装程序",
+    ),
+    "device.version_lock.installer_owned": _cause(
+        FAIL,
+        "parts that programs installed belong to packages, which are upgraded with them: {names}",
+        "由安装程序安装的部分属于软件包，会随软件包升级：{names}",
+        "Two sources have installed the same part. Remove one of them: the package, or the part with its program's own "
+        "option for it; then install the other again.",
+        "同一部分由两种来源安装。请去掉其一：卸载软件包，或用安装程序自带的卸载选项卸载，然后重新安装另一种。",
+    ),
+    "device.version_lock.installer_untold": _cause(
+        UNKNOWN,
+        "whether a package has the files of these parts could not be told: {names}",
+        "无法得知以下部分的文件是否属于软件包：{names}",
+        "Declare the file that tells the version (version_file): a command does not say where its answer comes from. "
+        "See that dpkg-query or rpm answers on the host.",
+        "请声明给出版本的文件（version_file）：命令不会说明其答案来自何处。并确认主机上 dpkg-query 或 rpm 可用。",
         severity=WARNING,
     ),
     "device.version_lock.trial": _cause(

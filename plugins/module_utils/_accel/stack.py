@@ -11,10 +11,11 @@ load, the fabric manager where there are switches, the device file of containers
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from . import apt, judge, packages, pci, registry, versions
+from . import apt, installers, judge, packages, pci, registry, versions
 from .kernel_log import CONTAINER_FILE
 from .model import as_dict, dict_of, dicts_of
 from .parallel import command_of, run_all
@@ -54,6 +55,9 @@ _WORDS = {
         "fabric_manager": "fabric manager",
         "device_file": "device file of containers",
         "packages": "package database",
+        "installers": "parts that programs installed",
+        "of": "{0}: {1}",
+        "none": "nothing",
     },
     "zh": {
         "comma": "，",
@@ -80,6 +84,9 @@ _WORDS = {
         "fabric_manager": "Fabric Manager",
         "device_file": "容器设备文件（CDI）",
         "packages": "软件包数据库",
+        "installers": "由安装程序安装的部分",
+        "of": "{0}：{1}",
+        "none": "未安装",
     },
 }
 
@@ -88,12 +95,17 @@ _WORDS = {
 
 
 def observe(
-    runner: Runner, vendor: str, names: Sequence[str], observation: Mapping, timeout_seconds: float = 10
+    runner: Runner,
+    vendor: str,
+    names: Sequence[str],
+    observation: Mapping,
+    timeout_seconds: float = 10,
+    parts: Sequence[installers.Installer] = (),
 ) -> dict:
     """Return what is there of a vendor's driver stack; see ``driver_stack_info`` for the shape.
 
-    ``names`` are the packages of the set. ``observation`` is what ``accelerator_info`` returned: its drivers tell what
-    no file does.
+    ``names`` are the packages of the set, ``parts`` what programs installed instead. ``observation`` is what
+    ``accelerator_info`` returned: its drivers tell what no file does.
     """
     errors: list[str] = []
     known = registry.VENDORS[vendor]
@@ -113,6 +125,7 @@ def observe(
         "kernels": None if shared else _kernels(runner, facts.modules or known.kernel_modules, timeout_seconds, errors),
         "fabric_manager": _fabric_manager(runner, known, facts.fabric_manager, functions, timeout_seconds, errors),
         **_packages(runner, names, timeout_seconds, errors),
+        "installers": installers.observe(runner, parts, timeout_seconds) if parts else [],
     }
     errors += [*in_packages.problems, *runner.hung_reads()]
     return {**seen, "errors": list(dict.fromkeys(errors))}
@@ -242,9 +255,10 @@ def judge_stack(host: str, observed: dict, declared: dict, language: str = "en",
     """Judge ``device.driver_stack`` and ``device.version_lock`` of one host.
 
     ``declared``: ``driver_version`` (full or short, "" for none), ``packages`` {name: version}, where a name without a
-    version has that of the driver; ``fabric_manager`` True or False where the profile says whether it is needed, else
-    the switches on the bus do. ``device.driver_stack`` has a finding for each part that is there (``subject``); one
-    fact is one finding, and what follows from a part that is wrong is ``blocked``.
+    version has that of the driver; ``installers`` {name: version} in their place; ``fabric_manager`` True or False
+    where the profile says whether it is needed, else the switches on the bus do. ``device.driver_stack`` has a finding
+    for each part that is there (``subject``); one fact is one finding, and what follows from a part that is wrong is
+    ``blocked``.
     """
     return _Judge(host, dict_of(observed), dict_of(declared), language, now or judge.now_utc()).findings()
 
@@ -255,7 +269,12 @@ def upstream(version: str) -> str:
 
 
 def fits(version: str, wanted: str) -> bool:
-    """Tell whether a package has the wanted version, which names a release of the package or one of the driver."""
+    """Tell whether a package has the wanted version: one of the package, one of the driver, or a pattern of the former.
+
+    AMD's packages have the release of ROCm in the middle: ``*.60304-*`` fits ``25.1.0.60304-76~24.04``.
+    """
+    if "*" in wanted:
+        return fnmatch.fnmatchcase(version, wanted)
     if re.search(r"[-:]", wanted):
         return version == wanted
     return version == wanted or same_version(upstream(version), wanted)
@@ -271,6 +290,7 @@ class _Judge:
         self.fabric = dict_of(observed.get("fabric_manager"))
         self.needs_fabric = self._fabric_needed(declared.get("fabric_manager"))
         self.set = {str(name): str(version or self.pin).strip() for name, version in pairs}
+        self.parts = {str(name): str(one or "") for name, one in dict_of(declared.get("installers")).items()}
         if self.needs_fabric is False:
             facts = registry.VENDORS[observed["vendor"]].stack.fabric_manager if self.fabric else None
             self.set = {name: one for name, one in self.set.items() if not (facts and re.match(facts.package, name))}
@@ -287,6 +307,7 @@ class _Judge:
         self._device_file()
         self._packages()
         self._lock()
+        self._installers()
         return self.found
 
     def add(self, cause: str, subject: str | None = None, check: str = "driver_stack", **values) -> None:
@@ -539,3 +560,48 @@ class _Judge:
             self.add("blacklist_unknown", "blacklist", detail=self.say["no_blacklist"], **values)
         if not any(one["check"] == "device.version_lock" for one in self.found):
             self.add("ok", observed=there, number=len(there), **values)
+
+    # -- what programs installed, which no package manager knows
+
+    def _installers(self) -> None:
+        """Judge the parts as one set: a driver and a firmware of two releases are as wrong as two packages."""
+        if not self.parts:
+            return
+        rows = {one["name"]: one for one in dicts_of(self.seen.get("installers"))}
+        left = [one for one in rows.values() if one.get("unfinished")]
+        if left:
+            words = [self.say["of"].format(one["name"], one["unfinished"]) for one in left]
+            observed = [one["name"] for one in left]
+            self.add("installer_unfinished", "installers", observed=observed, names=self.names(words))
+        sure = {name: rows[name] for name in self.parts if name in rows and not rows[name].get("problem")}
+        unsure = [name for name in self.parts if name not in sure]
+        if unsure:
+            words = [self.say["of"].format(name, dict_of(rows.get(name)).get("problem") or "?") for name in unsure]
+            self.add("unknown", "installers", part=self.say["installers"], detail=self.names(words))
+        off = {name: row for name, row in sure.items() if not installers.equal(row.get("version"), self.parts[name])}
+        if off:
+            none = self.say["none"]
+            words = [
+                self.say["instead"].format(name, row.get("version") or none, self.parts[name])
+                for name, row in off.items()
+            ]
+            expected = {name: self.parts[name] for name in off}
+            observed_versions = {name: row.get("version") for name, row in off.items()}
+            values = {"expected": expected, "observed": observed_versions, "names": self.names(words)}
+            self.add("installer_off_pin", "installers", **values)
+        if not (left or unsure or off):
+            observed_versions = {name: row["version"] for name, row in sure.items()}
+            self.add("installers_ok", "installers", observed=observed_versions, number=len(self.parts))
+        self._installers_lock({name: row.get("owner") for name, row in rows.items() if name in self.parts})
+
+    def _installers_lock(self, owners: Mapping[str, str | None]) -> None:
+        """Tell whether something upgrades what programs installed. A package manager touches what it owns only."""
+        owned = [self.say["of"].format(name, owner) for name, owner in owners.items() if owner]
+        unsure = [name for name in self.parts if owners.get(name) is None]
+        values: dict = {"check": "version_lock"}
+        if owned:
+            self.add("installer_owned", "installers", observed=owned, names=self.names(owned), **values)
+        if unsure:
+            self.add("installer_untold", "installers", names=self.names(unsure), **values)
+        if not (owned or unsure):
+            self.add("installers_ok", "installers", observed=list(owners), number=len(owners), **values)
