@@ -7,8 +7,9 @@
     python3 tests/make_driver_sources.py FOLDER
 
 Packages have the names and versions that vendors give theirs and next to nothing in them; tools are those that vendors
-use: dpkg-deb, apt-ftparchive, gpg, makeself. FOLDER holds repository/ (flat, signed with key.asc), directory/ (unsigned),
-no_index/, installers/, key.asc, foreign.asc (a key that signed nothing), installers.json (name -> sha256), and all.tar of the folders.
+use: dpkg-deb, apt-ftparchive, gpg, makeself. FOLDER holds repository/ (flat, signed with key.asc), directory/
+(unsigned), no_index/, installers/, all.tar of these, key.asc, foreign.asc (a key that signed nothing), and
+installers.json (name -> sha256).
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def deb(folder: Path, name: str, version: str, depends: str = "", postinst: str 
     with tempfile.TemporaryDirectory() as root:
         inside = Path(root)
         (inside / "DEBIAN").mkdir()
-        (inside / "opt/accel-parts").mkdir(parents=True)
-        (inside / "opt/accel-parts" / name).write_text(f"{version}\n")
+        (inside / "usr/share/doc" / name).mkdir(parents=True)
+        (inside / "usr/share/doc" / name / "release").write_text(f"{version}\n")
         lines = [
             f"Package: {name}",
             f"Version: {version}",

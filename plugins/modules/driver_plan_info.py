@@ -24,7 +24,7 @@ options:
   packages:
     description:
       - Packages and their versions. One with a hyphen or an epoch is that of a package; another names a release of the
-        driver and must fit exactly one version of the repository.
+        driver, or is a pattern such as V(*.60304-*), and must fit exactly one version of the repository.
     type: dict
     required: true
   sources:

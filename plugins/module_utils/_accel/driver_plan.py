@@ -42,6 +42,15 @@ _OWN_SOURCES = (
     "-o", "Dir::Etc::sourcelist=/dev/null", "-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any",
 )  # fmt: skip
 
+# What apt says of a source, and what that means to whoever declared it.
+_REASONS = (
+    (r"(?:NO_PUBKEY|ERRSIG) \w+", "the repository is signed with a key that it was not declared with"),
+    (r"(?:EXPKEYSIG|EXPSIG|KEYEXPIRED) \w+", "the key or the signature of the repository has expired"),
+    (r"REVKEYSIG \w+", "the key of the repository was revoked"),
+    (r"is not signed", "the repository is not signed"),
+    (r"File not found - \S+/Packages", "the folder has no index (apt-ftparchive packages . > Packages makes it)"),
+)
+
 
 @dataclass
 class Plan:
@@ -124,7 +133,7 @@ def _resolve(
         argv = ["apt-get", "-c", conf, *_OWN_SOURCES, "-o", parts, "-q", "update"]
         problem = apt.problem_of(runner.run(argv, timeout_seconds))
         if problem:
-            plan.refused.append("the repository could not be read: " + _plain(problem, folder))
+            plan.refused.append(f"{reason(problem)}: {_plain(problem, folder)}")
             return
     names = list(wanted.packages)
     told = runner.run(["apt-cache", "-c", conf, "policy", *names], timeout_seconds)
@@ -237,6 +246,12 @@ def missing_headers(runner: Runner, names: Sequence[str]) -> list[str]:
     running = runner.read("/proc/sys/kernel/osrelease")
     wanted = list(dict.fromkeys([*([running] if running else []), *kernels[-1:]]))
     return [one for one in wanted if not runner.glob(f"/lib/modules/{one}/build")]
+
+
+def reason(problem: str) -> str:
+    """Return in words why the repositories could not be read, from what apt said."""
+    found = (words for pattern, words in _REASONS if re.search(pattern, problem))
+    return next(found, "the repository could not be read")
 
 
 def _plain(text: str, folder: str) -> str:

@@ -587,7 +587,7 @@ class _Judge:
             ]
             expected = {name: self.parts[name] for name in off}
             observed_versions = {name: row.get("version") for name, row in off.items()}
-            values = {"expected": expected, "observed": observed_versions, "names": self.names(words)}
+            values: dict = {"expected": expected, "observed": observed_versions, "names": self.names(words)}
             self.add("installer_off_pin", "installers", **values)
         if not (left or unsure or off):
             observed_versions = {name: row["version"] for name, row in sure.items()}

@@ -157,3 +157,23 @@ def test_a_kernel_without_headers_is_refused_where_a_module_is_built():
     says = "kernel 6.1.0-1-amd64 may boot next and has no headers to build the module with"
     assert plan(host).refused == [says]
     assert plan(Host(OTHER, files={**files, "/run/systemd/container": "podman"}, install=steps)).refused == []
+
+
+@pytest.mark.parametrize(
+    ("said", "means"),
+    [
+        (
+            "W: GPG error: http://a ./ InRelease: not available: NO_PUBKEY 1BCBD4859B775775",
+            "a key that it was not declared",
+        ),
+        ("E: http://a ./ InRelease: EXPKEYSIG 1BCBD4859B775775 vendor", "has expired"),
+        ("E: http://a ./ InRelease: REVKEYSIG 1BCBD4859B775775 vendor", "was revoked"),
+        ("E: The repository 'http://a ./ Release' is not signed.", "is not signed"),
+        ("E: File not found - /srv/debs/./Packages (2: No such file or directory)", "has no index"),
+        ("E: Failed to fetch http://a/Release: Connection refused", "could not be read"),
+    ],
+)
+def test_why_a_source_can_not_be_used_is_said_in_words(said, means):
+    (told,) = plan(Host(OTHER, update=f"E: {said}")).refused
+    assert means in told.partition(": apt-get")[0]
+    assert said.split()[-1] in told

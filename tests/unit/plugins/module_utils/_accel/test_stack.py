@@ -586,5 +586,73 @@ def test_every_cause_comes_out(trial):
     for state, problem in (("upgraded", ""), ("unknown", "the lock is held")):
         trial.state, trial.problem = state, problem
         found += judged(Host())
+    for row in ROWS.values():
+        found += judged_parts(row)
     mine = ("device.driver_stack.", "device.version_lock.")
     assert {one["hint"] for one in found} == {cause for cause in hints.CAUSES if cause.startswith(mine)}
+
+
+# ---------------------------------------------------------------------------------------------- what programs installed
+
+WELL = {"name": "firmware", "version": "7.7.0", "problem": "", "unfinished": "", "owner": ""}
+ROWS = {
+    "as declared": {},
+    "rc in other letters": {"version": "8.2.RC1"},
+    "another version": {"version": "7.5.0"},
+    "nothing": {"version": None, "owner": None},
+    "unreadable": {"version": None, "problem": "version.info tells no version: it is empty"},
+    "ended halfway": {"unfinished": "version 7.7.0 was started 2026-11-30T01:02:03Z and did not end"},
+    "a package has it too": {"owner": "npu-firmware"},
+    "told by a command": {"owner": None},
+}
+SAID = {
+    "another version": ["driver_stack.installer_off_pin"],
+    "nothing": ["driver_stack.installer_off_pin", "version_lock.installer_untold"],
+    "unreadable": ["driver_stack.unknown"],
+    "ended halfway": ["driver_stack.installer_unfinished"],
+    "a package has it too": ["version_lock.installer_owned"],
+    "told by a command": ["version_lock.installer_untold"],
+}
+
+
+def judged_parts(row, language="en", version=None, rows=None):
+    wanted = "8.2.rc1" if row.get("version") == "8.2.RC1" else version or "7.7.0"
+    seen = {**Host().observe(), "installers": [{**WELL, **row}] if rows is None else rows}
+    declared = {"driver_version": PIN, "installers": {"firmware": wanted}}
+    return [one for one in stack.judge_stack("npu-01", seen, declared, language, NOW) if one["subject"] == "installers"]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_parts_that_programs_installed_are_judged_as_one_set(name):
+    found = judged_parts(ROWS[name])
+    wrong_ones = [one["hint"][len("device.") :] for one in found if one["verdict"] != "pass"]
+    assert wrong_ones == SAID.get(name, [])
+    # Both checks speak, whatever is wrong: nothing is passed over.
+    assert {one["check"] for one in found} == {"device.driver_stack", "device.version_lock"}
+    for language in ("en", "zh"):
+        assert not any("{" in one["message"] or "?" in one["message"] for one in judged_parts(ROWS[name], language))
+
+
+def test_a_part_that_the_host_did_not_tell_of_is_unknown():
+    found = {one["check"]: one["verdict"] for one in judged_parts({}, rows=[])}
+    assert found == {"device.driver_stack": "unknown", "device.version_lock": "unknown"}
+
+
+def test_a_part_that_is_declared_no_longer_is_named_where_it_was_not_finished():
+    left = {**WELL, "name": "toolkit", "unfinished": "its journal can't be read"}
+    (one,) = [one for one in judged_parts({}, rows=[WELL, left]) if one["verdict"] != "pass"]
+    assert (one["hint"], one["observed"]) == ("device.driver_stack.installer_unfinished", ["toolkit"])
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "fits"),
+    [
+        ("25.1.0.60304-76~24.04", "*.60304-*", True),
+        ("25.1.0.60402-76~24.04", "*.60304-*", False),
+        ("1:6.12.12.60401-2164967.22.04", "6.12.12", True),
+        ("1.21.0-555", "1.21.0", True),
+        ("1.21.1-555", "1.21.0", False),
+    ],
+)
+def test_versions_of_vendors_fit(version, wanted, fits):
+    assert stack.fits(version, wanted) is fits
