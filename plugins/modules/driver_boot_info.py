@@ -69,6 +69,14 @@ refused:
   type: list
   elements: str
   sample: ["kernel 6.1.0-50-amd64 boots next and has no module of the driver"]
+unbuilt:
+  description:
+    - Kernels without the module though a package of the set builds it. Of the declared ones, or where none is declared,
+      that of the next boot.
+  returned: always
+  type: list
+  elements: str
+  sample: []
 loaded:
   description: Whether the module is loaded.
   returned: always
@@ -131,9 +139,10 @@ def main() -> None:
     runner = Runner()
     seen = boot.observe(runner, vendor, options["timeout_seconds"])
     needed, refused = boot.decide(seen, options["driver_version"], options["packages"])
+    unbuilt = boot.unbuilt(seen, options["packages"])
     if needed:
         refused += driver_plan.in_use(runner, options["device_nodes"], allowed=False)
-    module.exit_json(changed=False, needed=needed, refused=refused, **seen)
+    module.exit_json(changed=False, needed=needed, refused=refused, unbuilt=unbuilt, **seen)
 
 
 if __name__ == "__main__":

@@ -460,6 +460,16 @@ def decide(seen: Mapping, version: str, names: Collection[str]) -> tuple[list[st
     return needed, refused
 
 
+def unbuilt(seen: Mapping, names: Collection[str]) -> list[str]:
+    """Return the kernels for which the module is to be built: those declared, or that of the next boot, without one."""
+    about: Mapping = seen["kernels"] or {}
+    if not builds_module(names):
+        return []
+    wanted = releases(names) or [about.get("next")]
+    modules = about.get("modules") or {}
+    return [one for one in wanted if one in modules and modules[one]["state"] == ABSENT]
+
+
 def dkms_says(about: Mapping) -> str:
     """Return in words what dkms has of the module for the kernel of the next boot."""
     rows = [row for row in about.get("dkms") or [] if row["kernel"] in (None, about.get("next"))]

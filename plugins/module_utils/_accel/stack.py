@@ -386,7 +386,8 @@ class _Judge:
             words = [self.say["running"].format(running)] if running else []
             words += [self.say["declared"].format(expected)] if not pinned else []
             detail = (self.say["also"].format(self.names(words)) if words else "") + boot.dkms_says(self.kernels)
-            self.add("kernel_moved", "next_boot", expected=expected, observed=kernel, kernel=kernel, detail=detail)
+            cause = "next_boot_without" if self.pinned_kernels and pinned else "kernel_moved"
+            self.add(cause, "next_boot", expected=expected, observed=kernel, kernel=kernel, detail=detail)
         elif not pinned:
             self.add("kernel_off_pin", "next_boot", expected=expected, observed=kernel)
         elif state == PRESENT and version and self.pin and not same_version(version, self.pin):

@@ -92,7 +92,8 @@ class Host:
 
     @staticmethod
     def modinfo(kernel, version):
-        return f"filename: /lib/modules/{kernel}/updates/dkms/nvidia-current.ko\nversion:        {version}\nvermagic:       {kernel} SMP mod_unload\n"
+        path = f"/lib/modules/{kernel}/updates/dkms/nvidia-current.ko"
+        return f"filename: {path}\nversion:        {version}\nvermagic:       {kernel} SMP mod_unload\n"
 
     def observe(self):
         names = sorted({*SET, *self.packages})
