@@ -43,6 +43,8 @@ CACHE = CHECKOUT / ".cache"
 
 # Every instance gets one /23 out of this range: half management, half fabric.
 SUBNET_POOL = ipaddress.ip_network("10.64.0.0/10")
+# Podman refuses whatever touches its network "podman", which it has in mind without a route of it: containers.conf(5).
+PODMAN_OWN = ipaddress.ip_network("10.88.0.0/16")
 FIRST_HOST = 11
 BOOT_SECONDS = 120
 COMMAND_SECONDS = 120
@@ -299,7 +301,7 @@ class Instance:
 
     def choose_subnets(self):
         """A /23 of the pool that touches no route and no name server of this machine."""
-        taken = [ipaddress.ip_network("127.0.0.0/8")]
+        taken = [ipaddress.ip_network("127.0.0.0/8"), PODMAN_OWN]
         for route in json.loads(run(["ip", "-json", "-4", "route", "show", "table", "all"]).stdout):
             if route.get("dst", "default") != "default" and route.get("dev") not in self.bridges.values():
                 taken.append(ipaddress.ip_network(route["dst"], strict=False))

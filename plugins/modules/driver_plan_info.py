@@ -48,6 +48,28 @@ options:
     description: Whether packages may change while processes hold cards.
     type: bool
     default: false
+  vendor:
+    description:
+      - Vendor of the driver. Without one, nothing is looked for that has its cards, and no fabric manager is chosen.
+    type: str
+    default: ""
+  fabric_manager:
+    description: Whether a fabric manager is needed; V(auto) lets the switches on the PCI bus tell.
+    type: str
+    choices: [auto, required, none]
+    default: auto
+  kernel_removal_allowed:
+    description: Whether a kernel that would boot instead of a declared one may be removed.
+    type: bool
+    default: false
+  reboot_allowed:
+    description: Whether the node is rebooted afterwards, so that another driver may have its cards until then.
+    type: bool
+    default: false
+  module_signed:
+    description: Whether the module is signed with an enrolled key by other means than dkms, where Secure Boot is on.
+    type: bool
+    default: false
   timeout_seconds:
     description: How long one command may take before it counts as hung.
     type: int
@@ -69,7 +91,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 versions:
-  description: The exact version of each package, as far as it was found.
+  description:
+    - The exact version of each package, as far as it was found. Where a kernel is declared, also that of the installed
+      packages that would bring another one (linux-image-amd64).
   returned: always
   type: dict
   sample: {libnvidia-ml1: 535.261.03-1, nvidia-smi: 535.261.03-1}
@@ -85,6 +109,17 @@ unheld:
   type: list
   elements: str
   sample: [nvidia-smi]
+remove:
+  description: Packages of kernels that would boot instead of a declared one, where they may be removed.
+  returned: always
+  type: list
+  elements: str
+  sample: [linux-image-6.1.0-57-amd64]
+fabric_manager:
+  description: The service of the fabric manager where the cards need one and the set has it, else empty.
+  returned: always
+  type: str
+  sample: nvidia-fabricmanager
 refused:
   description: Every reason not to do it, a sentence each.
   returned: always
@@ -96,7 +131,7 @@ refused:
 from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.accel.cluster.plugins.module_utils._accel import driver_plan
+from ansible_collections.accel.cluster.plugins.module_utils._accel import driver_plan, registry
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Runner
 
 
@@ -108,6 +143,11 @@ def argument_spec() -> dict:
         "device_nodes": {"type": "list", "elements": "str", "default": []},
         "downgrade_allowed": {"type": "bool", "default": False},
         "in_use_allowed": {"type": "bool", "default": False},
+        "vendor": {"type": "str", "default": ""},
+        "fabric_manager": {"type": "str", "choices": ["auto", "required", "none"], "default": "auto"},
+        "kernel_removal_allowed": {"type": "bool", "default": False},
+        "reboot_allowed": {"type": "bool", "default": False},
+        "module_signed": {"type": "bool", "default": False},
         "timeout_seconds": {"type": "int", "default": 120},
     }
 
@@ -123,6 +163,11 @@ def main() -> None:
         nodes=options["device_nodes"],
         downgrade_allowed=options["downgrade_allowed"],
         in_use_allowed=options["in_use_allowed"],
+        vendor=options["vendor"] if options["vendor"] in registry.VENDORS else "",
+        fabric_manager={"auto": None, "required": True, "none": False}[options["fabric_manager"]],
+        kernel_removal_allowed=options["kernel_removal_allowed"],
+        reboot_allowed=options["reboot_allowed"],
+        module_signed=options["module_signed"],
     )
     try:
         plan = driver_plan.make(Runner(), wanted, options["timeout_seconds"])

@@ -93,14 +93,16 @@ module:
   sample: {name: nvidia, loaded: true, wrong: []}
 kernels:
   description:
-    - The running kernel, that of the next boot (V(none) when it is not known), and for each kernel whether the module
-      has a file (C(present), C(absent), C(unknown)) and of which version. V(none) in a container.
+    - The running kernel (V(none) in a container), that of the next boot (V(none) when it is not known), for each kernel
+      whether the module has a file (C(present), C(absent), C(unknown)), of which version and signed by whom, and what
+      dkms has of it. V(none) in a container in which no kernel is installed.
   returned: always
   type: dict
   sample:
     running: 6.1.0-28-amd64
     next: 6.1.0-28-amd64
-    modules: {6.1.0-28-amd64: {state: present, version: 535.261.03}}
+    modules: {6.1.0-28-amd64: {state: present, version: 535.261.03, signer: DKMS module signing key}}
+    dkms: [{module: nvidia-current, version: 535.261.03, kernel: 6.1.0-28-amd64, state: installed}]
 fabric_manager:
   description:
     - Switches on the bus (V(none) when it could not be read), the service, its state (that of systemd, or C(absent)),
@@ -122,6 +124,11 @@ packages:
   elements: dict
   sample:
     - {name: nvidia-smi, version: 535.261.03-1, held: true}
+kernel_metas:
+  description: Installed packages that would bring another kernel, and their versions, where the set has a kernel.
+  returned: always
+  type: dict
+  sample: {linux-image-amd64: 6.1.176-1}
 broken:
   description: Packages that are half installed, of the whole host.
   returned: always

@@ -15,12 +15,10 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from . import apt, stack
-from .kernel_log import CONTAINER_FILE
+from . import apt, boot, pci, registry, stack
 from .runner import Runner
-from .slot_names import natural
 from .text import excerpt
 
 LISTS = "/var/lib/apt/lists"
@@ -57,12 +55,16 @@ class Plan:
     """What would be done. ``versions`` are exact, ``changes`` has a sentence for each package that would change.
 
     ``refused`` has one for each reason not to do it; ``unheld`` are packages of the set that are not held, or to come.
+    ``versions`` have installed packages too that would bring another kernel than the declared; ``remove`` are kernels
+    that would boot in its place. ``fabric_manager`` is its service where the cards need it, "" where they do not.
     """
 
     versions: dict[str, str] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
     unheld: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    remove: list[str] = field(default_factory=list)
+    fabric_manager: str = ""
 
 
 @dataclass
@@ -75,6 +77,12 @@ class Wanted:
     nodes: Sequence[str] = ()
     downgrade_allowed: bool = False
     in_use_allowed: bool = False
+    # What concerns module and kernel; without a vendor nothing is known of them.
+    vendor: str = ""
+    fabric_manager: bool | None = None  # None: the switches on the bus tell
+    kernel_removal_allowed: bool = False
+    reboot_allowed: bool = False
+    module_signed: bool = False
 
 
 def make(runner: Runner, wanted: Wanted, timeout_seconds: float) -> Plan:
@@ -85,6 +93,12 @@ def make(runner: Runner, wanted: Wanted, timeout_seconds: float) -> Plan:
         plan.refused.append(problem)
         return plan
     there = {one.name: one for one in every if one.status == "installed"}
+    wanted = replace(wanted, packages=_with_fabric_manager(runner, wanted, plan))
+    kernels = boot.plan(runner, wanted.packages, there, wanted.kernel_removal_allowed, timeout_seconds)
+    wanted = replace(wanted, packages={**wanted.packages, **kernels.keep})
+    plan.refused += kernels.refused
+    plan.remove = list(kernels.remove)
+    plan.changes = [f"{name} {version} -> (none)" for name, version in kernels.remove.items()]
     plan.unheld = [name for name in wanted.packages if name not in there or not there[name].held]
     open_ones = [name for name in wanted.packages if not wanted.packages[name]]
     if open_ones:
@@ -98,6 +112,7 @@ def make(runner: Runner, wanted: Wanted, timeout_seconds: float) -> Plan:
         return plan
     plan.refused += _state_of_dpkg(runner, every)
     plan.refused += in_use(runner, wanted.nodes, wanted.in_use_allowed)
+    plan.refused += _taken(runner, wanted)
     with tempfile.TemporaryDirectory(prefix="accel-plan-") as folder:
         _resolve(runner, wanted, there, folder, plan, timeout_seconds)
     return plan
@@ -122,6 +137,47 @@ def in_use(runner: Runner, patterns: Sequence[str], allowed: bool) -> list[str]:
     names = [f"{runner.read(f'/proc/{pid}/comm') or '?'} ({pid})" for pid in pids[:5]]
     more = f" and {len(pids) - 5} more" if len(pids) > 5 else ""
     return [f"the cards are in use by {', '.join(names)}{more}; drain the node, or set driver_in_use_allowed"]
+
+
+def _with_fabric_manager(runner: Runner, wanted: Wanted, plan: Plan) -> dict[str, str]:
+    """Return the packages without a fabric manager where no switch is on the board; refuse a board that lacks one."""
+    facts = registry.VENDORS[wanted.vendor].stack.fabric_manager if wanted.vendor else None
+    if facts is None:
+        return dict(wanted.packages)
+    named = [name for name in wanted.packages if re.match(facts.package, name)]
+    needed = wanted.fabric_manager
+    if needed is None:
+        known = registry.VENDORS[wanted.vendor]
+        bus = pci.functions(runner, detailed=lambda one: False)
+        switches = sum(one.vendor in known.pci_vendors and one.device in facts.switches for one in bus)
+        needed = switches > 0
+        if not bus and named:
+            plan.refused.append("the PCI bus could not be read: declare driver_fabric_manager, required or none")
+        if needed and not named:
+            plan.refused.append(
+                f"the board has {switches} switches, and no fabric manager is in the set: name its package in "
+                "driver_packages, or set driver_fabric_manager to none where the image brings it"
+            )
+    elif needed and not named:
+        plan.refused.append("driver_fabric_manager is required, and no package of it is in the set")
+    plan.fabric_manager = facts.service if needed and named else ""
+    return {name: one for name, one in wanted.packages.items() if needed or name not in named}
+
+
+def _taken(runner: Runner, wanted: Wanted) -> list[str]:
+    """Return which other drivers have the cards: after the installation they would still have them."""
+    if not wanted.vendor:
+        return []
+    found = []
+    for driver, cards in boot.taken(runner, wanted.vendor).items():
+        if driver in registry.VENDORS[wanted.vendor].stack.wrong_modules:
+            if wanted.reboot_allowed and not boot.shared_kernel(runner):
+                continue
+            way = "only a reboot takes them away: set driver_reboot_allowed, or unload it"
+        else:
+            way = "it hands them on to a virtual machine or a program"
+        found.append(f"{driver} has the cards {', '.join(cards)}; {way}")
+    return found
 
 
 def _resolve(
@@ -207,9 +263,12 @@ def _judge(
             if runner.run(argv, timeout_seconds).rc == 0:
                 plan.refused.append(f"{name} would go back from {step.old} to {step.new}: set driver_downgrade_allowed")
     coming = [step.name.partition(":")[0] for step in steps if step.action == "Inst"]
-    for kernel in missing_headers(runner, coming):
-        if f"linux-headers-{kernel}" not in coming:
-            plan.refused.append(f"kernel {kernel} may boot next and has no headers to build the module with")
+    for kernel in boot.missing_headers(runner, coming, wanted.packages):
+        plan.refused.append(f"kernel {kernel} may boot next and has no headers to build the module with")
+    if boot.builds_module(coming) and not wanted.module_signed and not boot.shared_kernel(runner):
+        problem = boot.unsigned(runner, timeout_seconds)
+        if problem:
+            plan.refused.append(f"{problem}; where another key signs the module, set driver_module_signed")
 
 
 def _room(runner: Runner, steps: Sequence[apt.Step], conf: str, plan: Plan, timeout_seconds: float) -> None:
@@ -235,17 +294,6 @@ def _room(runner: Runner, steps: Sequence[apt.Step], conf: str, plan: Plan, time
     for path, left, size in rooms.values():
         if left < size:
             plan.refused.append(f"the file system of {path} has {left >> 20} MiB left, {size >> 20} MiB are needed")
-
-
-def missing_headers(runner: Runner, names: Sequence[str]) -> list[str]:
-    """Return kernels that may boot next and have no headers to build a module with; none where nothing is built."""
-    if runner.read(CONTAINER_FILE) is not None or not any("-dkms" in name for name in names):
-        return []
-    kernels = [path.partition("vmlinuz-")[2] for path in runner.glob("/boot/vmlinuz-*")]
-    kernels = sorted((one for one in kernels if one and "rescue" not in one), key=natural)
-    running = runner.read("/proc/sys/kernel/osrelease")
-    wanted = list(dict.fromkeys([*([running] if running else []), *kernels[-1:]]))
-    return [one for one in wanted if not runner.glob(f"/lib/modules/{one}/build")]
 
 
 def reason(problem: str) -> str:

@@ -1195,12 +1195,36 @@ CAUSES = {
     ),
     "device.driver_stack.kernel_moved": _cause(
         FAIL,
-        "kernel {kernel} boots next and has no module of the driver; {running} is running",
-        "下次将启动内核 {kernel}，它没有驱动模块；当前内核为 {running}",
+        "kernel {kernel} boots next and has no module of the driver{detail}",
+        "下次将启动内核 {kernel}，它没有驱动模块{detail}",
         "Do not reboot. Build the module for that kernel (its headers, then dkms autoinstall -k), or remove it and "
         "boot the pinned one. Hold kernel image and headers with the driver.",
         "不要重启。为该内核编译模块（先装头文件，再 dkms autoinstall -k），或删除该内核并启动锁定的内核。内核与头文件应"
         "与驱动一起 hold。",
+    ),
+    "device.driver_stack.next_boot_without": _cause(
+        FAIL,
+        "the declared kernel {kernel} boots next and has no module of the driver{detail}",
+        "下次启动的正是声明的内核 {kernel}，但它没有驱动模块{detail}",
+        "Do not reboot. Run the driver role, which builds it; where it can't, the end of "
+        "/var/lib/dkms/*/*/build/make.log says why.",
+        "不要重启。执行 driver 角色进行编译；若失败，原因见 /var/lib/dkms/*/*/build/make.log 末尾。",
+    ),
+    "device.driver_stack.kernel_off_pin": _cause(
+        FAIL,
+        "kernel {observed} boots next, {expected} is declared",
+        "下次将启动内核 {observed}，声明的内核为 {expected}",
+        "Look who installed it (/var/log/apt/history.log) and hold what brings newer ones (linux-image-amd64). Remove "
+        "it (the driver role does with driver_kernel_removal_allowed), or declare it as the kernel of the set.",
+        "查明由谁安装（/var/log/apt/history.log），并 hold 会带来新内核的包（linux-image-amd64）。删除该内核（driver "
+        "角色在 driver_kernel_removal_allowed 下会执行），或将其声明为该集合的内核。",
+    ),
+    "device.driver_stack.kernel_reboot_needed": _cause(
+        FAIL,
+        "kernel {observed} is running; the declared {expected} is installed, has the module and boots next",
+        "当前内核为 {observed}；声明的内核 {expected} 已安装并带有模块，下次启动生效",
+        "Drain the node and reboot it; the driver role does with driver_reboot_allowed.",
+        "排空节点后重启；在 driver_reboot_allowed 下由 driver 角色完成。",
     ),
     "device.driver_stack.next_boot_differs": _cause(
         FAIL,

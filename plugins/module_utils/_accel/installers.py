@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from . import driver_plan
+from . import boot, driver_plan
 from .parallel import command_of
 from .runner import Runner
 from .text import excerpt
@@ -313,7 +313,7 @@ def _refuse(runner: Runner, made: Plan, allowed: Allowed) -> None:
         if installer.builds_module:
             made.refused += [
                 f"kernel {kernel} may boot next and has no headers to build the module of {installer.name} with"
-                for kernel in driver_plan.missing_headers(runner, [f"{installer.name}-dkms"])
+                for kernel in boot.missing_headers(runner, [f"{installer.name}-dkms"])
             ]
     made.refused += _rooms([one.installer for one in made.runs])
     made.refused += driver_plan.in_use(runner, allowed.nodes, allowed.in_use)

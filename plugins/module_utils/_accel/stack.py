@@ -15,19 +15,15 @@ import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from . import apt, installers, judge, packages, pci, registry, versions
+from . import apt, boot, installers, judge, packages, pci, registry, versions
 from .kernel_log import CONTAINER_FILE
 from .model import as_dict, dict_of, dicts_of
 from .parallel import command_of, run_all
 from .runner import Runner
-from .slot_names import natural
 from .text import excerpt, same_version
 from .vendors.base import PACKAGE, FabricManager, Stack, Vendor
 
-PRESENT, ABSENT, UNKNOWN = "present", "absent", "unknown"
-GRUB_DEFAULT = "/etc/default/grub"
-# A host keeps two or three kernels; each costs a command a name of the module.
-_MOST_KERNELS = 6
+PRESENT, ABSENT, UNKNOWN = boot.PRESENT, boot.ABSENT, boot.UNKNOWN
 
 _WORDS = {
     "en": {
@@ -46,6 +42,8 @@ _WORDS = {
         "no_version": "nothing tells the version of the {0}",
         "no_switches": "the PCI bus could not be read, and whether it is needed is not declared",
         "no_service": "systemd does not tell the state of {0}",
+        "running": "{0} is running",
+        "declared": "{0} is declared",
         "no_next": "which kernel boots next is not known",
         "no_file": "modinfo does not tell whether kernel {0} has a module",
         "no_blacklist": "apt-config does not tell the blacklist of unattended-upgrade",
@@ -75,6 +73,8 @@ _WORDS = {
         "no_version": "没有任何来源给出{0}的版本",
         "no_switches": "无法读取 PCI 总线，也没有声明是否需要",
         "no_service": "systemd 没有给出 {0} 的状态",
+        "running": "当前内核为 {0}",
+        "declared": "声明的内核为 {0}",
         "no_next": "不知道下次启动使用哪个内核",
         "no_file": "modinfo 没有说明内核 {0} 是否有模块文件",
         "no_blacklist": "apt-config 没有给出 unattended-upgrade 的黑名单",
@@ -122,7 +122,7 @@ def observe(
         "shared_kernel": shared,
         "versions": rows,
         "module": _module(runner, known, functions),
-        "kernels": None if shared else _kernels(runner, facts.modules or known.kernel_modules, timeout_seconds, errors),
+        "kernels": boot.kernels(runner, facts.modules or known.kernel_modules, timeout_seconds, errors),
         "fabric_manager": _fabric_manager(runner, known, facts.fabric_manager, functions, timeout_seconds, errors),
         **_packages(runner, names, timeout_seconds, errors),
         "installers": installers.observe(runner, parts, timeout_seconds) if parts else [],
@@ -140,44 +140,6 @@ def _module(runner: Runner, known: Vendor, functions: Sequence[pci.Function]) ->
     bound = {one.driver for one in functions if one.driver and known.owns(one)}
     wrong = [name for name in known.stack.wrong_modules if name in bound or (name in there and not loaded)]
     return {"name": names[0] if names else None, "loaded": loaded if names else None, "wrong": wrong}
-
-
-def _kernels(runner: Runner, modules: Sequence[str], timeout_seconds: float, errors: list[str]) -> dict:
-    """Return the running kernel, the one of the next boot, and the file of the driver's module for each."""
-    running = runner.read(versions.KERNEL_RELEASE)
-    names = [path.partition("vmlinuz-")[2] for path in runner.glob("/boot/vmlinuz-*")]
-    there = sorted((name for name in names if name and "rescue" not in name), key=natural, reverse=True)
-    next_one = _next_kernel(runner, there, timeout_seconds, errors)
-    kernels = list(dict.fromkeys(one for one in (running, next_one, *there[:_MOST_KERNELS]) if one))
-    program = runner.which("modinfo") or ""
-    asked = [(kernel, [program, "-k", kernel, "-F", "version", name]) for kernel in kernels for name in modules]
-    found = {kernel: {"state": ABSENT if program else UNKNOWN, "version": None} for kernel in kernels}
-    if not program:
-        errors.append("modinfo is not installed")
-        asked = []
-    for (kernel, _argv), result in zip(asked, run_all(runner, [argv for _kernel, argv in asked], timeout_seconds)):
-        if result.rc == 0 and found[kernel]["state"] != PRESENT:
-            found[kernel] = {"state": PRESENT, "version": result.stdout.strip() or None}
-        elif result.rc != 0 and "not found" not in result.stderr:
-            errors.append(f"{command_of(result)}: {excerpt(result.stderr, limit=200) or 'no answer'}")
-            if found[kernel]["state"] == ABSENT:
-                found[kernel]["state"] = UNKNOWN
-    return {"running": running or None, "next": next_one, "modules": found}
-
-
-def _next_kernel(runner: Runner, there: Sequence[str], timeout_seconds: float, errors: list[str]) -> str | None:
-    """Return the kernel that boots next: what grubby says, else the newest, as GRUB takes it unless it is told."""
-    grubby = runner.which("grubby")
-    if grubby:
-        result = runner.run([grubby, "--default-kernel"], timeout_seconds)
-        if result.rc == 0 and "vmlinuz-" in result.stdout:
-            return result.stdout.strip().partition("vmlinuz-")[2]
-    settings = runner.read(GRUB_DEFAULT) or ""
-    chosen = re.search(r"(?m)^\s*GRUB_DEFAULT=[\"']?([^\"'\n]*)", settings)
-    if chosen and chosen[1].strip() not in ("", "0"):
-        errors.append(f"{GRUB_DEFAULT} has GRUB_DEFAULT={chosen[1]}: the kernel of the next boot is not the newest one")
-        return None
-    return there[0] if there else None
 
 
 def _fabric_manager(
@@ -215,7 +177,14 @@ def _fabric_manager(
 
 def _packages(runner: Runner, names: Sequence[str], timeout_seconds: float, errors: list[str]) -> dict:
     """Return the packages of the set, what is broken, what changed them last, and what keeps them as they are."""
-    seen: dict = {"package_manager": None, "packages": None, "broken": [], "changes": {}, "lock": None}
+    seen: dict = {
+        "package_manager": None,
+        "packages": None,
+        "kernel_metas": {},
+        "broken": [],
+        "changes": {},
+        "lock": None,
+    }
     if not (runner.which("dpkg-query") and runner.which("apt-get")):
         told = packages.read(runner, names, timeout_seconds)
         errors += told.problems
@@ -228,6 +197,11 @@ def _packages(runner: Runner, names: Sequence[str], timeout_seconds: float, erro
     if problem:
         errors.append(problem)
         return seen
+    # What brings newer kernels would move the set as much as a newer package of it.
+    seen["kernel_metas"] = {
+        name: one["version"] for name, one in boot.metas(runner, names, timeout_seconds, errors).items()
+    }
+    names = [*names, *seen["kernel_metas"]]
     own = [one for one in every if one.name in names and one.status not in ("config-files", "not-installed")]
     seen["packages"] = [{"name": one.name, "version": one.version, "held": one.held} for one in own]
     seen["broken"] = [{"name": one.full, "state": one.status} for one in every if one.status in apt.BROKEN]
@@ -294,6 +268,9 @@ class _Judge:
         if self.needs_fabric is False:
             facts = registry.VENDORS[observed["vendor"]].stack.fabric_manager if self.fabric else None
             self.set = {name: one for name, one in self.set.items() if not (facts and re.match(facts.package, name))}
+        self.pinned_kernels = boot.releases(self.set)
+        self.builds = boot.builds_module(self.set)
+        self.set.update(dict_of(observed.get("kernel_metas")))
         self.evidence = [{"command": "", "excerpt": str(error)} for error in observed.get("errors") or []]
         self.shared = bool(observed.get("shared_kernel"))
         self.module, self.kernels = dict_of(observed.get("module")), dict_of(observed.get("kernels"))
@@ -387,7 +364,8 @@ class _Judge:
         return True
 
     def _comes_with_next_boot(self) -> bool:
-        return same_version(self._module_of(self.kernels.get("next")).get("version"), self.pin)
+        there = same_version(self._module_of(self.kernels.get("next")).get("version"), self.pin)
+        return there and not self.shared
 
     def _mismatch(self, kernel: str, libraries: list[str]) -> bool:
         """Tell which side is off the pin: only where it is the loaded module does a reboot lead to the pin."""
@@ -413,24 +391,34 @@ class _Judge:
         return False
 
     def _next_boot(self) -> None:
-        if self.shared or not self.seen.get("kernels"):
+        """Judge the kernel of the next boot and its module; in a container only where the set brings them."""
+        if not self.seen.get("kernels") or (self.shared and not (self.pinned_kernels or self.builds)):
             return
-        kernel = self.kernels.get("next")
+        kernel, running = self.kernels.get("next"), self.kernels.get("running")
         if kernel is None:
             self.add("next_boot_unknown", "next_boot", detail=self.say["no_next"])
             return
         state, version = self._module_of(kernel).get("state"), self._module_of(kernel).get("version")
         not_loaded = any(one["hint"] == "device.driver_stack.not_loaded" for one in self.found)
-        same_fact = not_loaded and kernel == self.kernels.get("running")
+        same_fact = not_loaded and kernel == running
+        pinned = not self.pinned_kernels or kernel in self.pinned_kernels
+        expected = self.names(self.pinned_kernels) or running
         if state == ABSENT and not same_fact:
-            running = self.kernels.get("running")
-            self.add("kernel_moved", "next_boot", expected=running, observed=kernel, kernel=kernel, running=running)
+            words = [self.say["running"].format(running)] if running else []
+            words += [self.say["declared"].format(expected)] if not pinned else []
+            detail = (self.say["also"].format(self.names(words)) if words else "") + boot.dkms_says(self.kernels)
+            cause = "next_boot_without" if self.pinned_kernels and pinned else "kernel_moved"
+            self.add(cause, "next_boot", expected=expected, observed=kernel, kernel=kernel, detail=detail)
+        elif not pinned:
+            self.add("kernel_off_pin", "next_boot", expected=expected, observed=kernel)
         elif state == PRESENT and version and self.pin and not same_version(version, self.pin):
             brought = self._brought(self._off_pin())
             values = {"expected": self.pin, "observed": version, "kernel": kernel, "brought": brought}
             self.add("next_boot_differs", "next_boot", **values)
         elif state == PRESENT:
             self.add("next_boot_ok", "next_boot", observed=version, kernel=kernel)
+            if running and self.pinned_kernels and running not in self.pinned_kernels:
+                self.add("kernel_reboot_needed", "kernel", expected=kernel, observed=running)
         elif state != ABSENT:
             self.add("next_boot_unknown", "next_boot", detail=self.say["no_file"].format(kernel))
 

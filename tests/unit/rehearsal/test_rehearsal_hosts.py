@@ -77,6 +77,16 @@ def test_a_subnet_that_the_machine_routes_is_left_alone(hosts, answers, kind) ->
     assert not any(ours.overlaps(before[kind]) for ours in after.values())
 
 
+@pytest.mark.parametrize("index", [0, 1, 127])
+def test_podmans_own_network_is_left_alone(hosts, answers, index) -> None:
+    answers.table["ip -json -4 route"] = routes()
+    instance = hosts.Instance("rehearsal")
+    # The number that a checkout has is the hash of its path: one in 64 leads there.
+    instance.id = f"{(24 << 16 >> 9) + index:x}"
+    nets = instance.choose_subnets()
+    assert [str(one) for one in nets.values()] == ["10.89.0.0/24", "10.89.1.0/24"]
+
+
 def test_a_machine_that_routes_the_whole_range_gets_a_sentence(hosts, answers) -> None:
     answers.table["ip -json -4 route"] = routes("10.64.0.0/11", "10.96.0.0/11")
     with pytest.raises(hosts.Problem, match=r"no free /23 in 10\.64\.0\.0/10"):

@@ -13,7 +13,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from ansible_collections.accel.cluster.plugins.module_utils._accel import driver_plan, installers
+from ansible_collections.accel.cluster.plugins.module_utils._accel import boot, driver_plan, installers
 from ansible_collections.accel.cluster.plugins.module_utils._accel.runner import Runner
 from doubles import HANG, RecordedRunner
 
@@ -211,7 +211,7 @@ def test_how_much_it_unpacks_is_read_from_its_head(tmp_path, head, size):
 
 def test_cards_in_use_and_missing_headers_are_told(place, monkeypatch):
     monkeypatch.setattr(driver_plan, "in_use", lambda runner, nodes, allowed: [f"in use {nodes} {allowed}"])
-    monkeypatch.setattr(driver_plan, "missing_headers", lambda runner, names: ["6.1.0-31"] if names else [])
+    monkeypatch.setattr(boot, "missing_headers", lambda runner, names: ["6.1.0-31"] if names else [])
     made = place.plan(place.installer(builds_module=True), allowed=installers.Allowed(nodes=["/dev/davinci*"]))
     assert made.refused == [
         "kernel 6.1.0-31 may boot next and has no headers to build the module of driver with",

@@ -85,10 +85,15 @@ class Host:
             for name in ("nvidia", "nvidia-current", "nvidia-current-open"):
                 version = self.built.get(kernel) if name == "nvidia-current" else None
                 absent = (1, "", f"modinfo: ERROR: Module {name} not found.\n")
-                answers["modinfo", "-k", kernel, "-F", "version", name] = (0, version + "\n", "") if version else absent
+                answers["modinfo", "-k", kernel, name] = (0, self.modinfo(kernel, version), "") if version else absent
         runner = RecordedRunner({**answers, **self.answers}, {**files, **self.extra}, links={**links, **self.links})
         runner.tools |= {"apt-get"}
         return runner
+
+    @staticmethod
+    def modinfo(kernel, version):
+        path = f"/lib/modules/{kernel}/updates/dkms/nvidia-current.ko"
+        return f"filename: {path}\nversion:        {version}\nvermagic:       {kernel} SMP mod_unload\n"
 
     def observe(self):
         names = sorted({*SET, *self.packages})
@@ -542,7 +547,7 @@ def test_systemd_that_does_not_answer_is_unknown():
 def test_modinfo_that_does_not_answer_is_unknown():
     host = Host()
     for name in ("nvidia", "nvidia-current", "nvidia-current-open"):
-        host.answers["modinfo", "-k", RUNNING, "-F", "version", name] = HANG
+        host.answers["modinfo", "-k", RUNNING, name] = HANG
     assert wrong(judged(host)) == {"next_boot": "next_boot_unknown"}
 
 
@@ -567,7 +572,7 @@ def test_every_cause_comes_out(trial):
     hosts = [Host() for _change in CHANGES]
     for host, change in zip(hosts, CHANGES.values()):
         change(host)
-    silent = {("modinfo", "-k", RUNNING, "-F", "version", name): HANG for name in nvidia.Nvidia.stack.modules}
+    silent = {("modinfo", "-k", RUNNING, name): HANG for name in nvidia.Nvidia.stack.modules}
     hosts += [
         with_all(Host(), container=True, boot=[], kernel=None),
         with_all(Host(), container=True, boot=[], kernel=OLD),
