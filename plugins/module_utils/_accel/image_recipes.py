@@ -122,7 +122,7 @@ def recipe_hash(recipe: Mapping, contents: Mapping[str, str]) -> str:
     """
     body = dict(recipe)
     body["files"] = [
-        {"dest": one["dest"], "mode": one.get("mode", "0644"), "content": contents.get(one["src"])}
+        {"dest": one.get("dest"), "mode": one.get("mode", "0644"), "content": contents.get(one.get("src"))}
         for one in dicts_of(recipe["files"])
     ]
     text = json.dumps(body, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

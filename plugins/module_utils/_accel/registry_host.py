@@ -65,7 +65,9 @@ def observe(runner, wanted: Wanted, timeout_seconds: float = 20) -> dict:
         "names": names,
         "own_addresses": own,
         "listen_address": listen,
-        "ports": None if table.rc else [{**row, "own": row["pid"] in mine} for row in read_listeners(table.stdout)],
+        "ports": None
+        if table.rc != 0
+        else [{**row, "own": row["pid"] in mine} for row in read_listeners(table.stdout)],
         "places": places,
         "units": units,
         "storage": _storage(runner, wanted.storage_dir, timeout_seconds),
