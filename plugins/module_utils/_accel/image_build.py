@@ -213,7 +213,7 @@ class _Builder:
         room = self.work.room_bytes
         if room is not None and size > room:
             raise Problem(
-                f"the image has {size / (1 << 30):.1f} GiB, {room / (1 << 30):.1f} GiB are left to the registry "
+                f"the image has {size / (1 << 30):.2f} GiB, {max(room, 0) / (1 << 30):.2f} GiB are left to the registry "
                 "(cluster_registry_storage_limit_gib, cluster_registry_storage_free_gib): nothing was pushed"
             )
         return size

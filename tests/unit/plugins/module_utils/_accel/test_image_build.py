@@ -178,7 +178,7 @@ def test_a_registry_that_does_not_give_it_back_is_named(tmp_path, registry):
 
 def test_what_the_registry_has_no_room_for_is_not_pushed(tmp_path, registry):
     tools = Tools()
-    with pytest.raises(image_build.Problem, match=r"the image has 6.0 GiB, 5.0 GiB are left .*nothing was pushed"):
+    with pytest.raises(image_build.Problem, match=r"the image has 6.00 GiB, 5.00 GiB are left .*nothing was pushed"):
         build(tmp_path, tools, room_bytes=5 << 30)
     assert tools.said("push") == []
 
