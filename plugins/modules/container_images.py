@@ -57,7 +57,7 @@ EXAMPLES = r"""
   accel.cluster.container_images:
     images:
       - ctl-01:5000/train/pytorch:1@sha256:9b4ca389f19f1fb28872da07a9f45d7fe3e3d022b005366edb792d30f81da8a1
-    auth_file: /etc/accel/registry/config.json
+    auth_file: /etc/accel/registry-login/config.json
     free_gib: 20
 """
 
