@@ -10,7 +10,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel import images
 
 
 def pinned_images(declared: object, accepted: object) -> dict:
-    """Return ``{"images": [...], "refused": [...]}``; see pinned_images.yml."""
+    """Return ``{"images": [...], "refused": [...], "unbuilt": [...]}``; see pinned_images.yml."""
     if not isinstance(declared, (list, tuple)):
         raise AnsibleFilterError(f"pinned_images: the images must be a list, not {type(declared).__name__}")
     if not isinstance(accepted, dict):

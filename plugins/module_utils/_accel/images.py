@@ -68,12 +68,12 @@ def reference(word: str) -> Reference | None:
 
 
 def pinned(words: Iterable[str], accepted: Mapping) -> dict:
-    """Return declared images with their digest, and why one has none: ``{"images": [...], "refused": [...]}``.
+    """Return declared images with their digest, and why one has none: ``{"images", "refused", "unbuilt"}``.
 
     ``accepted`` are the digests that a site accepted, ``{"registry/repository:tag": {"digest": ...}}``. Each image
-    comes back as ``registry/repository[:tag]@digest``.
+    comes back as ``registry/repository[:tag]@digest``. ``unbuilt`` are those of ``refused`` that a site may still build.
     """
-    told: dict[str, list[str]] = {"images": [], "refused": []}
+    told: dict[str, list[str]] = {"images": [], "refused": [], "unbuilt": []}
     owner: dict[str, str] = {}
     for word in dict.fromkeys(words):
         wanted = reference(word)
@@ -90,13 +90,14 @@ def pinned(words: Iterable[str], accepted: Mapping) -> dict:
             continue
         digest = wanted.digest or mine
         if not digest:
-            told["refused"].append(f"{word} has a tag and no accepted digest: build it, or declare it with its digest")
+            told["unbuilt"].append(f"{word} has a tag and no accepted digest: build it, or declare it with its digest")
             continue
         if tagged and owner.setdefault(tagged, digest) != digest:
             told["refused"].append(f"{tagged} is declared with two digests, {owner[tagged]} and {digest}")
             continue
         told["images"].append(f"{tagged or wanted.name}@{digest}")
     told["images"] = list(dict.fromkeys(told["images"]))
+    told["refused"] += told["unbuilt"]
     return told
 
 
