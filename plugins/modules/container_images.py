@@ -10,11 +10,11 @@ module: container_images
 short_description: Have a node hold images, each by its digest
 version_added: 1.0.0
 description:
-  - Pulls each image that the node lacks by its digest, never by its tag, and gives it its tag on the node. A tag that was
-    moved in the registry moves no node.
+  - Pulls each image that the node lacks by its digest, never by its tag, and gives it its tag on the node. A tag that
+    was moved in the registry moves no node.
   - Works the same with podman and Docker. Removes no image and no layer.
-  - A pull that is killed or breaks off leaves layers that came whole, which the next run uses, and nothing else. Two runs
-    on one node wait for each other.
+  - A pull that is killed or breaks off leaves layers that came whole, which the next run uses, and nothing else. Two
+    runs on one node wait for each other.
 author:
   - accel.cluster contributors (@accel-cluster)
 options:

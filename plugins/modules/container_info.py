@@ -46,8 +46,8 @@ options:
         type: str
       auth_file:
         description:
-          - File of an engine with its logins, from which name and password are taken, in place of O(registries[].username).
-            Without one for this registry no login is tried.
+          - File of an engine with its logins, from which name and password are taken, in place of
+            O(registries[].username). Without one for this registry no login is tried.
         type: path
       username:
         description: Name to log in with; no login is tried when left out.

@@ -292,13 +292,16 @@ def _once(findings: list[dict]) -> list[dict]:
 def _of_one_fact(findings: list[dict], now: str, language: str) -> list[dict]:
     """Return findings in which one fact is told once, by the check that knows most of it.
 
-    ``device.driver_stack`` knows the pin and the packages, so it says which side of a mismatch is wrong; that module and
-    library differ, that the version is another than the declared one, or that device files name libraries that were
-    replaced, is the same fact seen from one side. Where it finds the driver of one piece, a device file of another
-    version is what is wrong, and ``container.cdi`` says which file.
+    ``device.driver_stack`` knows the pin and the packages, so it says which side of a mismatch is wrong; that module
+    and library differ, that the version is another than the declared one, or that device files name libraries that
+    were replaced, is the same fact seen from one side. ``device.slot`` knows which card is another, or elsewhere, than
+    the accepted record says, and with that why a device file gives another. Where the stack finds the driver of one
+    piece, a device file of another version is what is wrong, and ``container.cdi`` says which file.
     """
-    judged, drifted, stale = set(), set(), set()
+    judged, drifted, stale, moved = set(), set(), set(), set()
     for one in findings:
+        if one["verdict"] == FAIL and one["check"] == "device.slot":
+            moved.add(one["host"])
         if one["verdict"] == FAIL and one["check"] == "device.driver_stack":
             if one["subject"] in ("module", "library"):
                 judged.add(one["host"])
@@ -313,6 +316,8 @@ def _of_one_fact(findings: list[dict], now: str, language: str) -> list[dict]:
             cause, owner = _SAME_FACT[one["hint"]], "device.driver_stack"
         elif one["verdict"] == FAIL and host in drifted and one["hint"] in _DRIVER_OF_FILES:
             cause, owner = "container.cdi.follows", "device.driver_stack"
+        elif one["verdict"] == FAIL and host in moved and one["hint"] in _CARDS_OF_FILES:
+            cause, owner = "container.cdi.moved", "device.slot"
         elif host in stale and one["hint"] == "device.driver_stack.cdi_stale":
             cause, owner = "device.driver_stack.follows", "container.cdi"
         if cause:
@@ -327,6 +332,7 @@ _SAME_FACT = {
     "device.driver.not_loaded": "device.driver.follows",
     "device.driver_version.differs": "device.driver_version.follows",
 }
+_CARDS_OF_FILES = ("container.cdi.replaced", "container.cdi.renumbered", "container.cdi.lacking")
 _DRIVER_OF_FILES = ("container.cdi.driver_version", "container.cdi.missing_library")
 
 

@@ -500,15 +500,19 @@ def _bridges(site: Site) -> Iterator[Complaint]:
     for host in site.groups.get(ACCELERATOR_NODES, Group()).hosts:
         values = site.hosts.get(host, {})
         declared = values.get("container_bridge_subnet", default)
+        networks = values.get("cluster_networks")
+        address = address_of(values.get("ansible_host", Declared(host)).value)
         found = networks_of([{"name": "bridge", "cidr": declared.value}])
         for _name, bridge in found if not declared.error else ():
-            networks = values.get("cluster_networks")
-            for name, network in networks_of(networks.value) if networks else ():
-                if network.version == bridge.version and network.overlaps(bridge):
-                    yield _wrong([host], "container_bridge_subnet", declared, f"a network apart from {name}, {network}")
-            address = address_of(values.get("ansible_host", Declared(host)).value)
-            if address is not None and address in bridge:
-                accepted = f"a network without the address of the host, {address}"
+            taken = [
+                f"{name}, {network}"
+                for name, network in (networks_of(networks.value) if networks else ())
+                if network.version == bridge.version and network.overlaps(bridge)
+            ]
+            if not taken and address is not None and address in bridge:
+                taken = [f"the address of the host, {address}"]
+            if taken:
+                accepted = f"a network apart from {'; '.join(taken)}"
                 yield _wrong([host], "container_bridge_subnet", declared, accepted)
 
 

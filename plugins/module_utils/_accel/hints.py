@@ -1561,10 +1561,12 @@ CAUSES = {
         FAIL,
         "a CDI file on {host} is of a newer version than the engine takes: {detail}",
         "{host} 上 CDI 文件的版本高于引擎所支持的版本：{detail}",
-        "podman 4.3 takes 0.5.0 and older, Docker before 25 none. Have the file written in that version (the module cdi_spec does), "
+        "podman 4.3 takes 0.5.0 and older, Docker before 25 none. "
+        "Have the file written in that version (the module cdi_spec does), "
         "or take an "
         "engine that is newer.",
-        "podman 4.3 只支持 0.5.0 及更早版本，Docker 25 之前完全不支持。请按该版本重新生成（模块 cdi_spec 即如此），或升级引擎。",
+        "podman 4.3 只支持 0.5.0 及更早版本，Docker 25 之前完全不支持。"
+        "请按该版本重新生成（模块 cdi_spec 即如此），或升级引擎。",
     ),
     "container.cdi.driver_version": _cause(
         FAIL,
@@ -1645,6 +1647,10 @@ CAUSES = {
     "container.cdi.follows": _blocked(
         "the CDI files of {host} are of another driver than its parts; device.driver_stack says which part is wrong",
         "{host} 的 CDI 文件与其驱动各部分版本不一；device.driver_stack 说明哪一部分有问题",
+    ),
+    "container.cdi.moved": _blocked(
+        "the CDI files of {host} were written for other cards or places; device.slot says which have changed",
+        "{host} 的 CDI 文件是为其他加速卡或位置生成的；device.slot 说明哪些发生了变化",
     ),
     "container.cdi.unknown": _cause(
         UNKNOWN,

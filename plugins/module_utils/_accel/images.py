@@ -71,7 +71,7 @@ def pinned(words: Iterable[str], accepted: Mapping) -> dict:
     """Return declared images with their digest, and why one has none: ``{"images", "refused", "unbuilt"}``.
 
     ``accepted`` are the digests that a site accepted, ``{"registry/repository:tag": {"digest": ...}}``. Each image
-    comes back as ``registry/repository[:tag]@digest``. ``unbuilt`` are those of ``refused`` that a site may still build.
+    comes back as ``registry/repository[:tag]@digest``. ``unbuilt`` are those of ``refused`` that may still be built.
     """
     told: dict[str, list[str]] = {"images": [], "refused": [], "unbuilt": []}
     owner: dict[str, str] = {}
@@ -307,7 +307,9 @@ def across(findings: list[dict], parts: Mapping[str, Mapping[str, dict]], now: s
     judged = {one["host"]: one for one in judge_hosts(asked, now, language)}
     return [
         judged[one["host"]]
-        if one["check"] == "container.image_digest" and one["host"] in judged and not one.get("blocked_by")
+        if one["check"] == "container.image_digest"
+        and one["host"] in judged
+        and one["hint"] != "container.image_digest.blocked"
         else one
         for one in findings
     ]

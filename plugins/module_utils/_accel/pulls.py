@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # This module util is PRIVATE to the collection: its names may change in any release.
-"""Bring images to a host: by digest, bounded, and so that one that breaks off leaves nothing but what the next run uses.
+"""Bring images to a host: by digest, bounded, and so that a pull that breaks off leaves nothing that is in the way.
 
 A tag is never pulled: whoever may push can move it. It is put onto the image here, after the digest was proven.
 """
@@ -59,7 +59,7 @@ def plan(held: Sequence[Mapping], words: Sequence[str]) -> list[dict]:
 
 
 def look(runner, engine: str, timeout_seconds: float) -> tuple[dict, list[dict]]:
-    """Return what ``containers.observe`` says of the engine, and the images that it holds; Refused where it says none."""
+    """Return what ``containers.observe`` says of the engine and the images that it holds; Refused where it can't."""
     seen = containers.observe(runner, engine, timeout_seconds=timeout_seconds)
     about = seen["engine"]
     if about["state"] != "ok":
