@@ -49,7 +49,7 @@ attributes:
 EXAMPLES = r"""
 - name: Write the account of the nodes
   accel.cluster.registry_account:
-    path: /etc/accel/registry/pull.htpasswd
+    path: /etc/accel/registry-server/pull.htpasswd
     username: node
     password: "{{ vault_registry_password }}"
     group: docker-registry
@@ -61,7 +61,7 @@ path:
   description: The file that is or would be written.
   returned: always
   type: str
-  sample: /etc/accel/registry/pull.htpasswd
+  sample: /etc/accel/registry-server/pull.htpasswd
 """
 
 import os

@@ -66,6 +66,11 @@ options:
     description: Its password.
     type: str
     default: ""
+  images:
+    description: Images of this registry to ask for, with the login of the nodes.
+    type: list
+    elements: str
+    default: []
   timeout_seconds:
     description: Time limit of each command, and of each question to a service.
     type: int
@@ -146,7 +151,8 @@ ca:
   type: dict
   sample: {state: ok, problem: null, ends: "Nov 28 21:00:00 2036 GMT"}
 asked:
-  description: What the services said; C(anonymous) is what a login of nobody gets.
+  description: What the services said; C(anonymous) is what a login of nobody gets. C(images) as
+    M(accel.cluster.container_info) returns them.
   returned: when O(ask)
   type: dict
   sample:
@@ -154,6 +160,7 @@ asked:
     push: {state: ok, problem: null}
     anonymous: login_needed
     certificate_ends: "Nov 30 21:00:00 2027 GMT"
+    images: []
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -177,6 +184,7 @@ def argument_spec() -> dict:
         "password": {"type": "str", "default": "", "no_log": True},
         "push_username": {"type": "str", "default": ""},
         "push_password": {"type": "str", "default": "", "no_log": True},
+        "images": {"type": "list", "elements": "str", "default": []},
         "timeout_seconds": {"type": "int", "default": 20},
     }
 
@@ -202,6 +210,7 @@ def main() -> None:
             (options["username"], options["password"]),
             (options["push_username"], options["push_password"]),
             options["ca_file"] or "",
+            options["images"],
             options["timeout_seconds"],
         )
     module.exit_json(changed=False, **seen)

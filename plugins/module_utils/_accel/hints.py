@@ -1935,9 +1935,10 @@ CAUSES = {
         "images of {subject} use {observed}, {expected} is declared",
         "{subject} 的镜像占用 {observed}，声明为 {expected}",
         "Nothing is built and pushed until it is less. Delete images that nobody declares any more (by digest, at the "
-        "service that takes pushes), then systemctl start accel-registry-gc; or raise registry_storage_limit_gib.",
+        "service that takes pushes), then systemctl start accel-registry-gc; or raise "
+        "cluster_registry_storage_limit_gib.",
         "在降下来之前不会构建和推送新镜像。请删除不再声明的镜像（在推送服务上按摘要删除），然后执行 systemctl start "
-        "accel-registry-gc；或提高 registry_storage_limit_gib。",
+        "accel-registry-gc；或提高 cluster_registry_storage_limit_gib。",
         severity=WARNING,
     ),
     "registry.storage.full": _cause(

@@ -15,7 +15,7 @@ import posixpath
 import re
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
@@ -65,7 +65,9 @@ def observe(runner, wanted: Wanted, timeout_seconds: float = 20) -> dict:
         "names": names,
         "own_addresses": own,
         "listen_address": listen,
-        "ports": None if table.rc else [{**row, "own": row["pid"] in mine} for row in read_listeners(table.stdout)],
+        "ports": None
+        if table.rc != 0
+        else [{**row, "own": row["pid"] in mine} for row in read_listeners(table.stdout)],
         "places": places,
         "units": units,
         "storage": _storage(runner, wanted.storage_dir, timeout_seconds),
@@ -175,16 +177,18 @@ def ask(
     login: tuple[str, str],
     push_login: tuple[str, str],
     ca_file: str = "",
+    references: Sequence[str] = (),
     timeout_seconds: float = 10,
 ) -> dict:
     """Ask both services over TLS as their users do, the reading one without a login too."""
     files = [ca_file] if ca_file else []
-    state = registries.check(wanted.address, "https", files, *login, timeout_seconds=timeout_seconds)
+    state = registries.check(wanted.address, "https", files, *login, references, timeout_seconds)
     told: dict = {
         "pull": {key: state[key] for key in ("state", "problem")},
         "anonymous": None,
         "push": None,
         "certificate_ends": None,
+        "images": state["images"],
     }
     if state["state"] == "ok":
         told["anonymous"] = registries.check(wanted.address, "https", files, timeout_seconds=timeout_seconds)["state"]
@@ -273,7 +277,7 @@ def _of_storage(seen: Mapping, wanted: Wanted) -> list[str]:
         found.append(f"the room for {wanted.storage_dir} could not be read (df)")
     elif free < wanted.free_gib * GIB:
         found.append(
-            f"{round(free / GIB, 1):g} GiB are free for {wanted.storage_dir}, registry_storage_free_gib is "
+            f"{round(free / GIB, 1):g} GiB are free for {wanted.storage_dir}, cluster_registry_storage_free_gib is "
             f"{wanted.free_gib:g}"
         )
     return found
