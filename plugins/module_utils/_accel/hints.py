@@ -1274,6 +1274,10 @@ CAUSES = {
         "The evidence names what could not be read; ask for it by hand as root.",
         "证据中列出了无法读取的内容；请以 root 手工查询。",
     ),
+    "device.driver_stack.follows": _blocked(
+        "the device file of containers (CDI) was made with driver {observed}; container.cdi says which file it is",
+        "容器设备文件（CDI）由驱动 {observed} 生成；container.cdi 说明是哪个文件",
+    ),
     "device.driver_stack.blocked": _blocked(
         "{part} follows the kernel module or the libraries, which are not as they should be",
         "{part} 取决于内核模块与用户态库，而它们并不正确",
@@ -1557,10 +1561,12 @@ CAUSES = {
         FAIL,
         "a CDI file on {host} is of a newer version than the engine takes: {detail}",
         "{host} 上 CDI 文件的版本高于引擎所支持的版本：{detail}",
-        "podman 4.3 takes 0.5.0 and older. Have the file written in that version (the module cdi_spec does), "
+        "podman 4.3 takes 0.5.0 and older, Docker before 25 none. "
+        "Have the file written in that version (the module cdi_spec does), "
         "or take an "
         "engine that is newer.",
-        "podman 4.3 只支持 0.5.0 及更早版本。请按该版本重新生成（模块 cdi_spec 即如此），或升级引擎。",
+        "podman 4.3 只支持 0.5.0 及更早版本，Docker 25 之前完全不支持。"
+        "请按该版本重新生成（模块 cdi_spec 即如此），或升级引擎。",
     ),
     "container.cdi.driver_version": _cause(
         FAIL,
@@ -1637,6 +1643,14 @@ CAUSES = {
     "container.cdi.blocked": _blocked(
         "whether each card of {host} is offered to containers could not be judged: the cards did not answer",
         "加速卡没有应答，无法判定 {host} 的各卡是否都提供给容器",
+    ),
+    "container.cdi.follows": _blocked(
+        "the CDI files of {host} are of another driver than its parts; device.driver_stack says which part is wrong",
+        "{host} 的 CDI 文件与其驱动各部分版本不一；device.driver_stack 说明哪一部分有问题",
+    ),
+    "container.cdi.moved": _blocked(
+        "the CDI files of {host} were written for other cards or places; device.slot says which have changed",
+        "{host} 的 CDI 文件是为其他加速卡或位置生成的；device.slot 说明哪些发生了变化",
     ),
     "container.cdi.unknown": _cause(
         UNKNOWN,
@@ -1797,6 +1811,15 @@ CAUSES = {
         "Somebody pulled or built it by hand, or the node missed the last rollout. Run the container playbook for it; "
         "jobs that name the image by its digest are not affected.",
         "可能有人手工拉取或构建过，或该节点错过了上次部署。请对其执行 container 剧本；按摘要引用镜像的作业不受影响。",
+    ),
+    "container.image_digest.untagged": _cause(
+        FAIL,
+        "{host} holds a declared image, but not under its tag: {detail}",
+        "{host} 持有所声明的镜像，但没有对应的标签：{detail}",
+        "Somebody removed the name. Jobs that name the image by its digest run; for the others run the container "
+        "playbook, which gives it back.",
+        "标签已被删除。按摘要引用镜像的作业不受影响；其他作业请执行 container 剧本恢复标签。",
+        severity=WARNING,
     ),
     "container.image_digest.moved": _cause(
         FAIL,
