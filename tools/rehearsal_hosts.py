@@ -396,6 +396,10 @@ class Instance:
         shutil.rmtree(archives, ignore_errors=True)
         archives.mkdir(parents=True)
         link_archives(CACHE / "apt" / "pool", archives)
+        # Overlays can't be stacked: what engines inside a host keep must lie on the machine's own file system.
+        storage = self.dir / "storage" / name
+        shutil.rmtree(storage, ignore_errors=True)
+        storage.mkdir(parents=True)
         # A host that comes back has its old hardware addresses: its neighbours would talk to a new one's for up to
         # 45 s as to the old one, and reach nobody.
         networks = [
@@ -405,7 +409,8 @@ class Instance:
         names = [f"--add-host={other}:{where['management']}" for other, where in addresses.items()]
         self.podman("run", "--detach", "--name", name, "--hostname", name, "--privileged", "--systemd=always",
                     "--stop-timeout=20", "--shm-size=512m", *limits(), *networks, *names,
-                    f"--volume={archives}:/var/cache/apt/archives", image, "/sbin/init")  # fmt: skip
+                    f"--volume={archives}:/var/cache/apt/archives", f"--volume={storage}:/var/lib/containers",
+                    image, "/sbin/init")  # fmt: skip
 
     def finish_host(self, name, address):
         """Wait until systemd and sshd of a host are up, then let the rehearsal in."""

@@ -8,7 +8,13 @@ from __future__ import annotations
 import json
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.accel.cluster.plugins.module_utils._accel import baseline, containers, judge, stack
+from ansible_collections.accel.cluster.plugins.module_utils._accel import (
+    baseline,
+    containers,
+    judge,
+    registry_host,
+    stack,
+)
 
 
 def _plain(value: object, what: str) -> dict:
@@ -62,6 +68,15 @@ def judge_container(
     return containers.judge_host(str(host), seen, about, cards, str(language), now or judge.now_utc())
 
 
+def judge_registry(
+    observation: object, host: str, declared: object, language: str = "en", now: str | None = None
+) -> list[dict]:
+    """Return the findings on the host of the registry; see judge_registry.yml."""
+    seen = _plain(observation, "judge_registry: what registry_info returned")
+    about = _plain(declared, "judge_registry: the declared values")
+    return registry_host.judge_host(str(host), seen, about, str(language), now or judge.now_utc())
+
+
 class FilterModule:
     """Filters of the collection."""
 
@@ -72,4 +87,5 @@ class FilterModule:
             "judge_baseline": judge_baseline,
             "judge_driver_stack": judge_driver_stack,
             "judge_container": judge_container,
+            "judge_registry": judge_registry,
         }

@@ -41,6 +41,14 @@ options:
           - The CA of its certificate, beside those that the system trusts. When left out, all C(*.crt) in the folder of
             the registry where the engine looks, such as C(/etc/containers/certs.d/reg:5000).
         type: path
+      ca_content:
+        description: The CA as text in PEM, for one that is not on this node yet. Then no file is looked for.
+        type: str
+      auth_file:
+        description:
+          - File of an engine with its logins, from which name and password are taken, in place of
+            O(registries[].username). Without one for this registry no login is tried.
+        type: path
       username:
         description: Name to log in with; no login is tried when left out.
         type: str
@@ -193,6 +201,8 @@ def argument_spec() -> dict:
                 "address": {"type": "str", "required": True},
                 "scheme": {"type": "str", "choices": ["https", "http"], "default": "https"},
                 "ca_file": {"type": "path"},
+                "ca_content": {"type": "str"},
+                "auth_file": {"type": "path"},
                 "username": {"type": "str"},
                 "password": {"type": "str", "no_log": True},
             },

@@ -63,6 +63,7 @@ def unreadable(name: str, host: str) -> tuple[dict, dict]:
     turned = {
         ("device.query", host, host): ("unknown", "unreadable", None),
         ("device.count", host, host): ("unknown", "blocked", "device.query"),
+        ("container.cdi", host, host): ("unknown", "blocked", "device.query"),
         **cards(host, *OF_A_SILENT_CARD, "device.link_speed", blocked_by="device.query"),
         **{(check, host, host): None for check in IDLE.get(host, ("device.link_speed",))},
     }
@@ -92,6 +93,7 @@ FAULTS = {
         {
             ("device.query", "gpu-02", "gpu-02"): ("unknown", "hung", None),
             ("device.count", "gpu-02", "gpu-02"): ("unknown", "blocked", "device.query"),
+            ("container.cdi", "gpu-02", "gpu-02"): ("unknown", "blocked", "device.query"),
             **card("gpu-02", "SXM3", *OF_A_SILENT_CARD, "device.link_speed", blocked_by="device.query"),
         },
     ),
@@ -100,9 +102,17 @@ FAULTS = {
         {
             ("device.slot", "gpu-01", "SXM2"): ("fail", "swapped", None),
             ("device.slot", "gpu-01", "SXM7"): ("fail", "swapped", None),
+            # The device file still names the cards where they were.
+            ("container.cdi", "gpu-01", "gpu-01"): ("unknown", "moved", "device.slot"),
         },
     ),
-    "card_replaced": alone("card_replaced", "gpu-03", "OAM6", "device.slot", "fail", "replaced"),
+    "card_replaced": (
+        fault("card_replaced", "gpu-03", "OAM6"),
+        {
+            ("device.slot", "gpu-03", "OAM6"): ("fail", "replaced", None),
+            ("container.cdi", "gpu-03", "gpu-03"): ("unknown", "moved", "device.slot"),
+        },
+    ),
     "link_downtrained": alone("link_downtrained", "npu-01", "4", "device.link_width", "fail", "narrow"),
     "ecc": alone("ecc", "gpu-01", "SXM4", "device.ecc", "fail", "uncorrected"),
     "ecc_amd": (
@@ -168,6 +178,7 @@ FAULTS = {
             ("device.driver", "gpu-01", "gpu-01"): ("fail", "library_mismatch", None),
             ("device.query", "gpu-01", "gpu-01"): ("unknown", "blocked", "device.driver"),
             ("device.count", "gpu-01", "gpu-01"): ("unknown", "blocked", "device.driver"),
+            ("container.cdi", "gpu-01", "gpu-01"): ("unknown", "blocked", "device.driver"),
             **cards("gpu-01", *OF_A_SILENT_CARD, blocked_by="device.driver"),
         },
     ),

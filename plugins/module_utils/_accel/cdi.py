@@ -446,8 +446,10 @@ def _number(version: object) -> tuple[int, ...]:
 def newest_for(engine: Mapping) -> tuple[int, ...] | None:
     """Return the newest CDI version that an engine takes, None where that is not known.
 
-    Tried: podman 4.3.1 (Debian 12) refuses 0.6.0.
+    Tried: podman 4.3.1 (Debian 12) refuses 0.6.0. Docker reads none before version 25 (its release notes).
     """
+    if engine.get("name") == "docker" and engine.get("version") and _number(engine["version"]) < (25, 0, 0):
+        return (0,)
     if engine.get("name") == "podman" and engine.get("version") and _number(engine["version"]) < (4, 4, 0):
         return _number(VERSION)
     return None

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 
-from . import hints, judge, slots
+from . import hints, images, judge, slots
 from .model import CRITICAL, FAIL, LAYERS, NOT_APPLICABLE, PASS, SEVERITIES, UNKNOWN, VERDICTS, WARNING
 
 SCHEMA = 1
@@ -194,6 +194,7 @@ def conclude(
         for host, observation in observations.items()
     }
     findings += judge.judge_driver_versions(about, now=at, language=language)
+    findings = images.across(findings, parts, at, language)
     findings = _of_one_fact(findings, at, language)
     findings = [_explained(one, language) for one in sorted(findings, key=sort_key)]
     run = build_run(
@@ -289,24 +290,39 @@ def _once(findings: list[dict]) -> list[dict]:
 
 
 def _of_one_fact(findings: list[dict], now: str, language: str) -> list[dict]:
-    """Return findings in which ``device.driver_stack`` speaks for what it has judged.
+    """Return findings in which one fact is told once, by the check that knows most of it.
 
-    It knows the pin and the packages, so it says which side of a mismatch is wrong; that module and library differ, or
-    that the version is another than the declared one, is the same fact seen from one side.
+    ``device.driver_stack`` knows the pin and the packages, so it says which side of a mismatch is wrong; that module
+    and library differ, that the version is another than the declared one, or that device files name libraries that
+    were replaced, is the same fact seen from one side. ``device.slot`` knows which card is another, or elsewhere, than
+    the accepted record says, and with that why a device file gives another. Where the stack finds the driver of one
+    piece, a device file of another version is what is wrong, and ``container.cdi`` says which file.
     """
-    judged = {
-        one["host"]
-        for one in findings
-        if one["check"] == "device.driver_stack" and one["verdict"] == FAIL and one["subject"] in ("module", "library")
-    }
+    judged, drifted, stale, moved = set(), set(), set(), set()
+    for one in findings:
+        if one["verdict"] == FAIL and one["check"] == "device.slot":
+            moved.add(one["host"])
+        if one["verdict"] == FAIL and one["check"] == "device.driver_stack":
+            if one["subject"] in ("module", "library"):
+                judged.add(one["host"])
+            if one["subject"] in ("module", "library", "packages"):
+                drifted.add(one["host"])
+        if one["verdict"] == FAIL and one["hint"] in _DRIVER_OF_FILES:
+            stale.add(one["host"])
     kept = []
     for one in findings:
-        if one["host"] in judged and one["verdict"] == FAIL and one["hint"] in _SAME_FACT:
+        host, cause = one["host"], None
+        if one["verdict"] == FAIL and host in judged and one["hint"] in _SAME_FACT:
+            cause, owner = _SAME_FACT[one["hint"]], "device.driver_stack"
+        elif one["verdict"] == FAIL and host in drifted and one["hint"] in _DRIVER_OF_FILES:
+            cause, owner = "container.cdi.follows", "device.driver_stack"
+        elif one["verdict"] == FAIL and host in moved and one["hint"] in _CARDS_OF_FILES:
+            cause, owner = "container.cdi.moved", "device.slot"
+        elif host in stale and one["hint"] == "device.driver_stack.cdi_stale":
+            cause, owner = "device.driver_stack.follows", "container.cdi"
+        if cause:
             values = {"expected": one["expected"], "observed": one["observed"], "evidence": one["evidence"]}
-            one = judge.finding(
-                _SAME_FACT[one["hint"]], one["host"], one["subject"], language, now,
-                blocked_by="device.driver_stack", **values,
-            )  # fmt: skip
+            one = judge.finding(cause, host, one["subject"], language, now, blocked_by=owner, **values)
         kept.append(one)
     return kept
 
@@ -316,6 +332,8 @@ _SAME_FACT = {
     "device.driver.not_loaded": "device.driver.follows",
     "device.driver_version.differs": "device.driver_version.follows",
 }
+_CARDS_OF_FILES = ("container.cdi.replaced", "container.cdi.renumbered", "container.cdi.lacking")
+_DRIVER_OF_FILES = ("container.cdi.driver_version", "container.cdi.missing_library")
 
 
 def _explained(finding: dict, language: str) -> dict:

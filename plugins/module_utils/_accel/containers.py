@@ -33,9 +33,15 @@ CERTIFICATES = {
     "podman": ("/etc/containers/certs.d", "/etc/docker/certs.d"),
     "docker": ("/etc/docker/certs.d",),
 }
-# Where a proxy for engines is set: what a login shell has, and what systemd gives to the service.
+# Where a proxy for engines is set: what a login shell has, what systemd gives to the service, and what
+# podman gives to itself (env).
 PROXIES = {
-    "podman": ("/etc/environment", "/etc/systemd/system/podman.service.d/*.conf"),
+    "podman": (
+        "/etc/environment",
+        "/etc/systemd/system/podman.service.d/*.conf",
+        "/etc/containers/containers.conf",
+        "/etc/containers/containers.conf.d/*.conf",
+    ),
     "docker": ("/etc/systemd/system/docker.service.d/*.conf",),
 }
 _PROXY = re.compile(r"(?i)\b(https?_proxy|no_proxy)=(\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'\n]*)")
@@ -51,7 +57,7 @@ def observe(
 ) -> dict:
     """Read what this host has of containers; see ``container_info`` for the shape.
 
-    ``checks`` are registries to ask: address, scheme, ca_file, username, password.
+    ``checks`` are registries to ask: address, scheme, ca_file, ca_content, username, password, auth_file.
     """
     errors: list[str] = []
     names = [engine] if engine else [one for one in ENGINES if runner.which(one)] or [ENGINES[0]]
@@ -63,9 +69,20 @@ def observe(
     for one in checks:
         address = str(one["address"])
         files = [str(one["ca_file"])] if one.get("ca_file") else _ca_files(runner, name, address)
+        files = [] if one.get("ca_content") else files
         mine = [word for word in declared_images if word.startswith(address + "/")]
         login = (one.get("username"), one.get("password"))
-        answer = registries.check(address, str(one.get("scheme") or "https"), files, *login, mine, timeout_seconds)
+        if one.get("auth_file"):
+            login = registries.login_of(runner.read(str(one["auth_file"])) or "", address) or (None, None)
+        answer = registries.check(
+            address,
+            str(one.get("scheme") or "https"),
+            files,
+            *login,
+            mine,
+            timeout_seconds,
+            one.get("ca_content"),
+        )
         proxied = [row for row in proxies if row[answer["scheme"]] and not images.bypasses(row["none"], address)]
         asked.append({**answer, "ca_files": files, "proxied_by": [row["source"] for row in proxied]})
     read = {

@@ -165,6 +165,7 @@ def judge(site: Site) -> tuple[list[Complaint], list[str]]:
         *_values(site),
         *_node_types(site),
         *_clocks(site),
+        *_bridges(site),
         *_site_wide(site),
     ]
     return merged(found), notes
@@ -488,6 +489,31 @@ def _clocks(site: Site) -> Iterator[Complaint]:
         if servers and named and all(str(name) in own for name in named) and not to_int(stratum.value):
             accepted = "another server; or, where there is none outside, baseline_time_local_stratum: 8 for this host"
             yield _wrong([host], "cluster_time_servers", servers, accepted)
+
+
+def _bridges(site: Site) -> Iterator[Complaint]:
+    """Find nodes whose bridge of containers would take the way to other hosts; the default of the role counts too.
+
+    Podman's own is 10.88.0.0/16 and Docker's 172.17.0.0/16; both are in ranges that sites use.
+    """
+    default = Declared(site.known_variables().get("container_bridge_subnet", {}).get("default"))
+    for host in site.groups.get(ACCELERATOR_NODES, Group()).hosts:
+        values = site.hosts.get(host, {})
+        declared = values.get("container_bridge_subnet", default)
+        networks = values.get("cluster_networks")
+        address = address_of(values.get("ansible_host", Declared(host)).value)
+        found = networks_of([{"name": "bridge", "cidr": declared.value}])
+        for _name, bridge in found if not declared.error else ():
+            taken = [
+                f"{name}, {network}"
+                for name, network in (networks_of(networks.value) if networks else ())
+                if network.version == bridge.version and network.overlaps(bridge)
+            ]
+            if not taken and address is not None and address in bridge:
+                taken = [f"the address of the host, {address}"]
+            if taken:
+                accepted = f"a network apart from {'; '.join(taken)}"
+                yield _wrong([host], "container_bridge_subnet", declared, accepted)
 
 
 def _site_wide(site: Site) -> Iterator[Complaint]:

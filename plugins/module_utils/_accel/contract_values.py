@@ -235,6 +235,8 @@ def _details(name: str, value: object, around: Surroundings) -> Iterator[Problem
     elif name.endswith(("_dir", "_path", "_file")):
         if value and not str(value).startswith("/"):
             yield Problem(name, value, "an absolute path")
+    elif name.endswith("_subnet"):
+        yield from _cidr(name, value)
     elif name.endswith("_networks") and isinstance(value, list):
         for position, entry in enumerate(value):
             yield from _cidr(f"{name}[{position}]", entry)

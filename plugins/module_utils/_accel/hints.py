@@ -123,6 +123,8 @@ CHECKS = {
     "baseline.hugepages": _check("Huge pages", "大页内存"),
     "baseline.transparent_hugepages": _check("Transparent huge pages", "透明大页"),
     "baseline.numa_balancing": _check("Automatic NUMA balancing", "自动 NUMA 均衡"),
+    "registry.service": _check("Registry on its own host", "仓库主机上的服务"),
+    "registry.storage": _check("Room for images", "镜像存储空间"),
     "container.engine": _check("Container engine", "容器引擎"),
     "container.cdi": _check("Cards in containers (CDI)", "容器中的加速卡（CDI）"),
     "container.registry": _check("Image registry", "镜像仓库"),
@@ -1319,6 +1321,10 @@ CAUSES = {
         "declared versions by the vendor's table of releases.",
         "驱动、固件与运行时按配套版本发布。请在排空的节点上执行 driver 角色，或按厂商配套表更正声明的版本。",
     ),
+    "device.driver_stack.follows": _blocked(
+        "the device file of containers (CDI) was made with driver {observed}; container.cdi says which file it is",
+        "容器设备文件（CDI）由驱动 {observed} 生成；container.cdi 说明是哪个文件",
+    ),
     "device.driver_stack.blocked": _blocked(
         "{part} follows the kernel module or the libraries, which are not as they should be",
         "{part} 取决于内核模块与用户态库，而它们并不正确",
@@ -1625,10 +1631,12 @@ CAUSES = {
         FAIL,
         "a CDI file on {host} is of a newer version than the engine takes: {detail}",
         "{host} 上 CDI 文件的版本高于引擎所支持的版本：{detail}",
-        "podman 4.3 takes 0.5.0 and older. Have the file written in that version (the module cdi_spec does), "
+        "podman 4.3 takes 0.5.0 and older, Docker before 25 none. "
+        "Have the file written in that version (the module cdi_spec does), "
         "or take an "
         "engine that is newer.",
-        "podman 4.3 只支持 0.5.0 及更早版本。请按该版本重新生成（模块 cdi_spec 即如此），或升级引擎。",
+        "podman 4.3 只支持 0.5.0 及更早版本，Docker 25 之前完全不支持。"
+        "请按该版本重新生成（模块 cdi_spec 即如此），或升级引擎。",
     ),
     "container.cdi.driver_version": _cause(
         FAIL,
@@ -1706,6 +1714,14 @@ CAUSES = {
         "whether each card of {host} is offered to containers could not be judged: the cards did not answer",
         "加速卡没有应答，无法判定 {host} 的各卡是否都提供给容器",
     ),
+    "container.cdi.follows": _blocked(
+        "the CDI files of {host} are of another driver than its parts; device.driver_stack says which part is wrong",
+        "{host} 的 CDI 文件与其驱动各部分版本不一；device.driver_stack 说明哪一部分有问题",
+    ),
+    "container.cdi.moved": _blocked(
+        "the CDI files of {host} were written for other cards or places; device.slot says which have changed",
+        "{host} 的 CDI 文件是为其他加速卡或位置生成的；device.slot 说明哪些发生了变化",
+    ),
     "container.cdi.unknown": _cause(
         UNKNOWN,
         "how cards of {host} reach containers is not known: {detail}",
@@ -1761,9 +1777,11 @@ CAUSES = {
         FAIL,
         "the certificate of {subject} has expired: {detail}",
         "{subject} 的证书已过期：{detail}",
-        "Renew it (the container playbook on the registry host does) and restart the registry. If only some nodes say "
-        "so, look at their clocks first (baseline.clock).",
-        "请续签证书（在仓库主机上执行 container 剧本）并重启仓库。若只有部分节点如此，先检查其时钟（baseline.clock）。",
+        "Run the registry playbook, which renews it and restarts the registry; one of your own has to be "
+        "brought anew first. "
+        "If only some nodes say so, look at their clocks first (baseline.clock).",
+        "请执行 registry 剧本：它会续签证书并重启仓库；自备证书须先更换。若只有部分节点如此，"
+        "先检查其时钟（baseline.clock）。",
     ),
     "container.registry.not_yet_valid": _cause(
         FAIL,
@@ -1786,8 +1804,8 @@ CAUSES = {
         "{subject} takes no login of {host}: {detail}",
         "{subject} 未接受 {host} 的登录：{detail}",
         "Compare user and password in the vault with those of the registry (htpasswd); after a rotation run the "
-        "container playbook on the registry first, then on the nodes. Without a declared login, declare one.",
-        "请核对保密库与仓库（htpasswd）中的用户名和密码；轮换密码后先在仓库、再在各节点执行 container 剧本。未"
+        "registry playbook first, then the container playbook. Without a declared login, declare one.",
+        "请核对保密库与仓库（htpasswd）中的用户名和密码；轮换密码后先执行 registry 剧本、再执行 container 剧本。未"
         "声明登录信息"
         "的，请声明。",
     ),
@@ -1864,6 +1882,15 @@ CAUSES = {
         "jobs that name the image by its digest are not affected.",
         "可能有人手工拉取或构建过，或该节点错过了上次部署。请对其执行 container 剧本；按摘要引用镜像的作业不受影响。",
     ),
+    "container.image_digest.untagged": _cause(
+        FAIL,
+        "{host} holds a declared image, but not under its tag: {detail}",
+        "{host} 持有所声明的镜像，但没有对应的标签：{detail}",
+        "Somebody removed the name. Jobs that name the image by its digest run; for the others run the container "
+        "playbook, which gives it back.",
+        "标签已被删除。按摘要引用镜像的作业不受影响；其他作业请执行 container 剧本恢复标签。",
+        severity=WARNING,
+    ),
     "container.image_digest.moved": _cause(
         FAIL,
         "the tag means another image in the registry by now than on {host} (held, registry): {detail}",
@@ -1903,6 +1930,116 @@ CAUSES = {
     "container.image_digest.blocked": _blocked(
         "the images of {host} could not be judged: its container engine does not work",
         "容器引擎不可用，无法判定 {host} 的镜像",
+    ),
+    # registry: its own host
+    "registry.service.ok": _cause(
+        PASS,
+        "the registry {subject} answers its accounts, its certificate for {detail} more days",
+        "镜像仓库 {subject} 对其账号应答正常，证书剩余 {detail} 天",
+    ),
+    "registry.service.down": _cause(
+        FAIL,
+        "the registry {subject} does not serve nodes: {detail}",
+        "镜像仓库 {subject} 无法为节点提供服务：{detail}",
+        "On its host: systemctl status accel-registry@pull, journalctl -u accel-registry@pull. Run the "
+        "registry playbook, "
+        "which starts it and says what stands in its way (port taken, disk full). Jobs whose image is on the "
+        "node still run.",
+        "在仓库主机上查看：systemctl status accel-registry@pull、journalctl -u accel-registry@pull。请执行 "
+        "registry 剧本："
+        "它会启动服务并指出障碍（端口被占用、磁盘已满）。镜像已在节点上的作业不受影响。",
+    ),
+    "registry.service.certificate": _cause(
+        FAIL,
+        "the certificate that {subject} shows can't be used: {detail}",
+        "{subject} 出示的证书不可用：{detail}",
+        "Run the registry playbook: it makes certificates anew that have ended or have another name, and restarts the "
+        "registry. One of your own has to be replaced in registry_certificate_file first. Look at the clock of "
+        "the host too.",
+        "请执行 registry 剧本：它会重新签发已过期或名称不符的证书并重启仓库。自备证书须先在 registry_certificate_file "
+        "中更换。同时检查该主机的时钟。",
+    ),
+    "registry.service.certificate_ends_soon": _cause(
+        FAIL,
+        "{subject}: what its certificate hangs on ends soon: {detail}",
+        "{subject}：证书或其 CA 即将到期：{detail}",
+        "Run the registry playbook, which renews what ends within registry_renew_days. After a renewed CA run "
+        "the container "
+        "playbook too, so that nodes trust it. One of your own has to be replaced in registry_certificate_file first.",
+        "请执行 registry 剧本，它会续签 registry_renew_days 内到期的证书。CA 续签后还须执行 container 剧本，"
+        "使各节点信任新 CA。"
+        "自备证书须先在 registry_certificate_file 中更换。",
+        severity=WARNING,
+    ),
+    "registry.service.open": _cause(
+        FAIL,
+        "{subject} gives images to whoever asks, without a login",
+        "{subject} 无需登录即可向任何人提供镜像",
+        "Somebody has changed its configuration: run the registry playbook with --diff and look at what it puts back.",
+        "其配置已被改动：请带 --diff 执行 registry 剧本，查看它恢复了什么。",
+    ),
+    "registry.service.push_down": _cause(
+        FAIL,
+        "nodes can pull from {subject}, but no image can be pushed: {detail}",
+        "节点可以从 {subject} 拉取镜像，但无法推送：{detail}",
+        "On its host: systemctl status accel-registry@push accel-registry-gc. The collection starts it again "
+        "when it ends; "
+        "else run the registry playbook.",
+        "在仓库主机上查看：systemctl status accel-registry@push accel-registry-gc。"
+        "垃圾回收结束后会重新启动该服务；否则请执行 "
+        "registry 剧本。",
+        severity=WARNING,
+    ),
+    "registry.service.unknown": _cause(
+        UNKNOWN,
+        "whether the registry {subject} is well could not be found out: {detail}",
+        "无法判断镜像仓库 {subject} 是否正常：{detail}",
+        "On its host: systemctl status accel-registry@pull accel-registry@push; then verify again.",
+        "在仓库主机上查看：systemctl status accel-registry@pull accel-registry@push；然后重新验收。",
+    ),
+    "registry.storage.ok": _cause(
+        PASS, "images of {subject} use {observed} of what they may", "{subject} 的镜像占用 {observed}，在限额之内"
+    ),
+    "registry.storage.over_limit": _cause(
+        FAIL,
+        "images of {subject} use {observed}, {expected} is declared",
+        "{subject} 的镜像占用 {observed}，声明为 {expected}",
+        "Nothing is built and pushed until it is less. Delete images that nobody declares any more (by digest, at the "
+        "service that takes pushes), then systemctl start accel-registry-gc; or raise "
+        "cluster_registry_storage_limit_gib.",
+        "在降下来之前不会构建和推送新镜像。请删除不再声明的镜像（在推送服务上按摘要删除），然后执行 systemctl start "
+        "accel-registry-gc；或提高 cluster_registry_storage_limit_gib。",
+        severity=WARNING,
+    ),
+    "registry.storage.full": _cause(
+        FAIL,
+        "{observed} are free where the images of {subject} lie ({detail}), {expected} is declared",
+        "{subject} 的镜像所在位置（{detail}）剩余 {observed}，声明为 {expected}",
+        "Pulls go on, pushes will break off. See what fills the file system (du -x), delete images that nobody "
+        "declares any "
+        "more, then systemctl start accel-registry-gc; or give it a larger file system.",
+        "拉取仍可进行，推送会中断。请查看文件系统被什么占满（du -x），删除不再声明的镜像，然后执行 systemctl start "
+        "accel-registry-gc；或更换更大的文件系统。",
+        severity=WARNING,
+    ),
+    "registry.storage.collection_failed": _cause(
+        FAIL,
+        "the last collection of what no image of {subject} refers to did not end well: {detail}",
+        "{subject} 最近一次垃圾回收未正常结束：{detail}",
+        "journalctl -u accel-registry-gc says why. Where its time was over (timeout), raise "
+        "registry_collect_timeout_seconds; then systemctl start accel-registry-gc.",
+        "原因见 journalctl -u accel-registry-gc。若因超时（timeout），请提高 registry_collect_timeout_seconds；"
+        "然后执行 systemctl start accel-registry-gc。",
+        severity=WARNING,
+    ),
+    "registry.storage.unknown": _cause(
+        UNKNOWN,
+        "how much room the images of {subject} have and use could not be read ({detail})",
+        "无法读取 {subject} 的镜像空间与占用（{detail}）",
+        "df and du of that folder on the registry's host say more; a file system that does not answer is the "
+        "reason more "
+        "often than not.",
+        "请在仓库主机上对该目录执行 df 和 du；多数情况下是文件系统无响应。",
     ),
 }
 

@@ -15,7 +15,7 @@ import ipaddress
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from . import judge
@@ -65,6 +65,40 @@ def reference(word: str) -> Reference | None:
         return None
     tag = found["tag"] or (None if found["digest"] else "latest")
     return Reference(registry, found["name"], tag, found["digest"])
+
+
+def pinned(words: Iterable[str], accepted: Mapping) -> dict:
+    """Return declared images with their digest, and why one has none: ``{"images", "refused", "unbuilt"}``.
+
+    ``accepted`` are the digests that a site accepted, ``{"registry/repository:tag": {"digest": ...}}``. Each image
+    comes back as ``registry/repository[:tag]@digest``. ``unbuilt`` are those of ``refused`` that may still be built.
+    """
+    told: dict[str, list[str]] = {"images": [], "refused": [], "unbuilt": []}
+    owner: dict[str, str] = {}
+    for word in dict.fromkeys(words):
+        wanted = reference(word)
+        if wanted is None:
+            told["refused"].append(f"{word} is no image with its registry, such as ctl-01:5000/train/pytorch:1")
+            continue
+        tagged = f"{wanted.name}:{wanted.tag}" if wanted.tag else None
+        mine = str(dict_of(accepted.get(tagged)).get("digest") or "")
+        if mine and not re.fullmatch(_DIGEST, mine):
+            told["refused"].append(f"{word}: what was accepted for it is no digest: {mine[:80]!r}")
+            continue
+        if wanted.digest and mine and wanted.digest != mine:
+            told["refused"].append(f"{word}: another digest was accepted for the tag, {mine}")
+            continue
+        digest = wanted.digest or mine
+        if not digest:
+            told["unbuilt"].append(f"{word} has a tag and no accepted digest: build it, or declare it with its digest")
+            continue
+        if tagged and owner.setdefault(tagged, digest) != digest:
+            told["refused"].append(f"{tagged} is declared with two digests, {owner[tagged]} and {digest}")
+            continue
+        told["images"].append(f"{tagged or wanted.name}@{digest}")
+    told["images"] = list(dict.fromkeys(told["images"]))
+    told["refused"] += told["unbuilt"]
+    return told
 
 
 def read_images(output: str) -> list[dict]:
@@ -190,6 +224,14 @@ def held(images: object, wanted: Reference) -> tuple[bool, set[str]]:
     return bool(mine), set().union(*mine) if mine else set()
 
 
+def digests_of_tag(images: object, wanted: Reference) -> set[str] | None:
+    """Return the digests of the image that a host knows by the declared tag; None where the tag names none."""
+    for image in dicts_of(images):
+        if f"{wanted.name}:{wanted.tag}" in (image.get("names") or []):
+            return {one.rpartition("@")[2] for one in image.get("digests") or [] if one.startswith(wanted.name + "@")}
+    return None
+
+
 def upstream(observation: object, word: str) -> dict:
     """Return what the registry said of a declared image in this observation, {} where nobody asked."""
     for registry in dicts_of(dict_of(observation).get("registries")):
@@ -214,7 +256,14 @@ def _one(observation: Mapping, word: str) -> tuple[str, set[str], str]:
     if not digests:
         return "unknown", set(), f"{word}: the engine knows no digest of it"
     if wanted.digest:
-        return ("ok" if wanted.digest in digests else "other_digest"), digests, f"{word}: {told}"
+        if wanted.digest not in digests:
+            return "other_digest", digests, f"{word}: {told}"
+        tagged = digests_of_tag(images, wanted) if wanted.tag else {wanted.digest}
+        if tagged is None:
+            return "untagged", digests, word
+        # The declared image is there, and its name means another: what a job gets that asks for the name.
+        told = ", ".join(sorted(tagged)) or "-"
+        return ("ok" if wanted.digest in tagged else "other_digest"), tagged, f"{word}: {told}"
     answer = upstream(observation, word)
     if answer.get("state") != "ok":
         return "not_asked", digests, f"{word}: {answer.get('problem') or '-'}"
@@ -224,7 +273,7 @@ def _one(observation: Mapping, word: str) -> tuple[str, set[str], str]:
 
 
 # The most telling first.
-_CAUSES = ("absent", "other_digest", "moved", "differs", "unknown", "not_asked")
+_CAUSES = ("absent", "other_digest", "moved", "differs", "untagged", "unknown", "not_asked")
 
 
 def _across(word: str, results: dict[str, dict[str, tuple[str, set[str], str]]]) -> None:
@@ -242,6 +291,28 @@ def _across(word: str, results: dict[str, dict[str, tuple[str, set[str], str]]])
     for host, (_cause, digests, _words) in told.items():
         if not digests & common:
             results[host][word] = ("differs", digests, f"{word}: {', '.join(sorted(digests))}")
+
+
+def across(findings: list[dict], parts: Mapping[str, Mapping[str, dict]], now: str | None, language: str) -> list[dict]:
+    """Return findings in which ``container.image_digest`` is judged over all hosts that said what they hold.
+
+    What a host found of itself stays where it handed over nothing, or where its engine did not work.
+    """
+    asked = {
+        host: part["observed"]["containers"]
+        for host, layers in parts.items()
+        for part in layers.values()
+        if isinstance(part["observed"].get("containers"), dict)
+    }
+    judged = {one["host"]: one for one in judge_hosts(asked, now, language)}
+    return [
+        judged[one["host"]]
+        if one["check"] == "container.image_digest"
+        and one["host"] in judged
+        and one["hint"] != "container.image_digest.blocked"
+        else one
+        for one in findings
+    ]
 
 
 def judge_hosts(hosts: Mapping[str, dict], now: str | None = None, language: str = "en") -> list[dict]:

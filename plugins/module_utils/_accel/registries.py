@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from email.message import Message
 
 from . import images
+from .model import dict_of
 from .text import excerpt
 
 MOST_BYTES = 4 << 20  # what registries allow a manifest
@@ -58,8 +59,9 @@ def check(
     password: str | None = None,
     references: Sequence[str] = (),
     timeout_seconds: float = 10,
+    ca_content: str | None = None,
 ) -> dict:
-    """Return what a registry says to this host.
+    """Return what a registry says to this host. ``ca_content`` is a CA that is on no disk yet, as PEM.
 
     ``{"address", "scheme", "state", "problem", "login": none | basic | bearer | None, "images": [{"reference", "state",
     "digest", "header_digest", "problem"}]}``. ``state`` is ok, unreachable (no such name, refused, no answer, broken
@@ -69,6 +71,7 @@ def check(
     told: dict = {"address": address, "scheme": scheme, "state": "timeout", "login": None, "images": []}
     told["problem"] = f"no answer within {timeout_seconds:g} s"
     asking = _Asking(told, ca_files, username, password, timeout_seconds)
+    asking.ca_content = ca_content
 
     def ask() -> None:
         try:
@@ -90,12 +93,27 @@ def _not_asked(word: str, problem: str | None) -> dict:
     return {"reference": word, "state": "not_asked", "digest": None, "header_digest": None, "problem": problem}
 
 
+def login_of(output: str, address: str) -> tuple[str, str] | None:
+    """Return name and password for a registry out of an auth file of engines, None where it has none.
+
+    ``{"auths": {"ctl-01:5000": {"auth": <base64 of name:password>}}}``, which podman and Docker both read.
+    """
+    try:
+        body = json.loads(output)
+        word = dict_of(dict_of(dict_of(body).get("auths")).get(address)).get("auth")
+        name, colon, password = base64.b64decode(str(word or ""), validate=True).decode("utf-8").partition(":")
+    except (ValueError, RecursionError):
+        return None
+    return (name, password) if colon else None
+
+
 class _Asking:
     def __init__(
         self, told: dict, ca_files: Sequence[str], username: str | None, password: str | None, timeout: float
     ) -> None:
         self.told, self.ca_files, self.timeout = told, ca_files, timeout
         self.base = f"{told['scheme']}://{told['address']}"
+        self.ca_content: str | None = None
         self.basic = None
         if username is not None:
             pair = f"{username}:{password or ''}".encode()
@@ -135,6 +153,11 @@ class _Asking:
                 context.load_verify_locations(path)
             except (OSError, ValueError) as exc:  # ssl.SSLError is an OSError
                 raise _Trouble("ca_file", f"{path}: {exc}") from None
+        if self.ca_content:
+            try:
+                context.load_verify_locations(cadata=self.ca_content)
+            except (OSError, ValueError) as exc:
+                raise _Trouble("ca_file", str(exc)) from None
         return context
 
     def _with_login(self, path: str) -> tuple[int, Message, bytes]:

@@ -641,6 +641,8 @@ def slot_labels(devices: list[Device]) -> dict[str, str]:
 
 
 _RELEASE = r"(?:^|\.so\.)(\d+\.[\d.]*\d)$"
+# What the collection writes says it itself; it may be written where there is no libcuda.
+_DEVICE_FILE = r"(?:libcuda\.so\.|ACCEL_DRIVER_VERSION=)(\d+\.[\d.]*\d)"
 # The library's name has the full number, of which NVML itself prints two parts; the device file (CDI) names the
 # libraries that it was made with, so a stale one shows.
 _VERSIONS = (
@@ -653,8 +655,8 @@ _VERSIONS = (
     VersionSource(
         "fabric_manager", "nvidia", COMMAND, "nv-fabricmanager --version", r"(?i)version is\s*:\s*(\d[\d.]*)"
     ),
-    VersionSource("cdi", "nvidia", FILE, "/etc/cdi/*nvidia*", r"libcuda\.so\.(\d+\.[\d.]*\d)"),
-    VersionSource("cdi", "nvidia", FILE, "/var/run/cdi/*nvidia*", r"libcuda\.so\.(\d+\.[\d.]*\d)"),
+    VersionSource("cdi", "nvidia", FILE, "/etc/cdi/*nvidia*", _DEVICE_FILE),
+    VersionSource("cdi", "nvidia", FILE, "/var/run/cdi/*nvidia*", _DEVICE_FILE),
     VersionSource(
         "runtime", "cuda", FILE, "/usr/local/cuda/version.json", r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"([^"\s]+)"'
     ),

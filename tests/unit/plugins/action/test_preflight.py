@@ -580,8 +580,8 @@ def test_wrong_time_server(site, server, meant):
             'cluster_networks[0].cidr is "10.0.0.0/33"; accepted: a network address with prefix length, such as 192.0.2.0/24',
         ),
         (
-            "[{name: fabric, cidr: 10.0.0.0/8}, {name: storage, cidr: 10.1.0.0/16}]",
-            'cluster_networks[1].cidr is "10.1.0.0/16"; accepted: a network apart from fabric, 10.0.0.0/8',
+            "[{name: fabric, cidr: 10.0.0.0/10}, {name: storage, cidr: 10.1.0.0/16}]",
+            'cluster_networks[1].cidr is "10.1.0.0/16"; accepted: a network apart from fabric, 10.0.0.0/10',
         ),
         (
             "[{name: fabric, cidr: 10.0.0.0/24}, {name: fabric, cidr: 10.0.1.0/24}]",
@@ -1060,6 +1060,30 @@ def test_host_that_is_the_clock_of_its_site(site):
     add(site, ALL_FILE, "cluster_time_servers: [ctl-01]\n")
     write(site, "host_vars/ctl-01/baseline.yml", "baseline_time_local_stratum: 8\n")
     assert lines(site) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("192.0.2.128/25", "a network apart from"),
+        ("192.0.0.0/16", "a network apart from"),
+        ("10.88.0.1/16", "a network address with prefix length"),
+        ("198.51.100.0/24", ""),
+    ],
+)
+def test_bridge_of_containers_in_a_network_of_the_site(site, line, found):
+    write(site, "group_vars/h100_nodes/container.yml", f"container_bridge_subnet: {line}\n")
+    told = [one for one in lines(site) if found and found in one]
+    assert lines(site) == told and bool(told) == bool(found)
+    assert all("gpu-01, gpu-02 (group_vars/h100_nodes/container.yml:1): container_bridge_subnet" in one for one in told)
+
+
+def test_default_bridge_of_containers_in_a_network_of_the_site(site):
+    add(site, ALL_FILE, "  - {name: fabric, cidr: 10.64.0.0/10}\n")
+    told = (
+        'gpu-01, gpu-02: container_bridge_subnet is "10.88.0.0/16"; accepted: a network apart from fabric, 10.64.0.0/10'
+    )
+    assert lines(site) == [told]
 
 
 def test_site_without_a_name_is_told_what_it_is_called(site):

@@ -524,3 +524,57 @@ def test_the_stack_speaks_for_a_version_that_it_has_judged():
 def test_the_stack_does_not_speak_for_what_it_did_not_judge():
     told = state(stack_says("missing", "packages", expected=["a"], names="a"))
     assert told["device.driver_version", "gpu-01", "gpu-01"] == ("fail", "differs", None)
+
+
+def files_say(cause, *stack):
+    """Conclude one host whose device files say one thing and whose driver stack others."""
+    made = part("gpu-01", seen.healthy(1))
+    found = [judge.finding(f"container.cdi.{cause}", "gpu-01", now=NOW, detail="x", kind="nvidia.com/gpu")]
+    values = {"expected": "1.2", "observed": "1.1", "brought": "", "names": "a"}
+    found += [
+        judge.finding(f"device.driver_stack.{one}", "gpu-01", subject, now=NOW, **values) for one, subject in stack
+    ]
+    made["findings"] += [{**one, "role": "driver"} for one in found]
+    outcome = conclude.conclude(
+        site="drill", run_id=RUN_ID, hosts=["gpu-01"], expected=EXPECTED, parts={"gpu-01": {"device": made}},
+        declared={"gpu-01": DECLARED}, baselines={"gpu-01": baseline("gpu-01", seen.healthy(1))}, now=NOW,
+    )  # fmt: skip
+    return {(check, subject): told for (check, _host, subject), told in state(outcome).items()}
+
+
+@pytest.mark.parametrize("cause", ["driver_version", "missing_library"])
+def test_a_stale_device_file_is_one_finding(cause):
+    told = files_say(cause, ("cdi_stale", "device_file"))
+    assert told["container.cdi", "gpu-01"] == ("fail", cause, None)
+    assert told["device.driver_stack", "device_file"] == ("unknown", "follows", "container.cdi")
+
+
+@pytest.mark.parametrize(
+    "stack", [("library_mismatch", "library"), ("reboot_needed", "module"), ("off_pin", "packages")]
+)
+@pytest.mark.parametrize("cause", ["driver_version", "missing_library"])
+def test_a_driver_that_is_not_of_one_piece_explains_a_stale_device_file(cause, stack):
+    told = files_say(cause, stack)
+    assert told["container.cdi", "gpu-01"] == ("unknown", "follows", "device.driver_stack")
+
+
+def test_a_device_file_that_is_broken_is_not_explained_by_the_driver():
+    told = files_say("broken", ("library_mismatch", "library"), ("cdi_stale", "device_file"))
+    assert told["container.cdi", "gpu-01"] == ("fail", "broken", None)
+    assert told["device.driver_stack", "device_file"] == ("fail", "cdi_stale", None)
+
+
+@pytest.mark.parametrize("cause", ["replaced", "renumbered", "lacking"])
+def test_a_card_that_moved_explains_a_device_file_that_gives_another(cause):
+    made = part("gpu-01", seen.healthy(2))
+    found = judge.finding(f"container.cdi.{cause}", "gpu-01", now=NOW, detail="x", kind="nvidia.com/gpu")
+    made["findings"].append({**found, "role": "container"})
+    accepted = baseline("gpu-01", seen.healthy(2))
+    for spot in accepted["slots"].values():
+        spot[0]["serial"] = "another"
+    for record, expected in ((accepted, ("unknown", "moved", "device.slot")), (None, ("fail", cause, None))):
+        outcome = conclude.conclude(
+            site="drill", run_id=RUN_ID, hosts=["gpu-01"], expected=EXPECTED, parts={"gpu-01": {"device": made}},
+            declared={"gpu-01": DECLARED}, baselines={"gpu-01": record or baseline("gpu-01", seen.healthy(2))}, now=NOW,
+        )  # fmt: skip
+        assert state(outcome)["container.cdi", "gpu-01", "gpu-01"] == expected

@@ -44,9 +44,11 @@ ANSWERS = {
 def asked(monkeypatch):
     """Answer for every registry that it is well; return what was asked."""
     calls = []
+    contents = []
 
-    def check(address, scheme, ca_files, username, password, references, timeout_seconds):
+    def check(address, scheme, ca_files, username, password, references, timeout_seconds, ca_content):
         calls.append((address, scheme, ca_files, username, password, list(references)))
+        contents.append(ca_content)
         return {"address": address, "scheme": scheme, "state": "ok", "problem": None, "login": "none", "images": []}
 
     monkeypatch.setattr(registries, "check", check)

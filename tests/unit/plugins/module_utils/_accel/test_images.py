@@ -171,6 +171,9 @@ def judged(hosts, word=PINNED):
         (seen(image(A)), TAGGED, ("unknown", "not_asked")),
         (seen(image(A), says=A, state="error"), TAGGED, ("unknown", "not_asked")),
         (seen(image(A, names=[f"{NAME}:2"]), says=A), TAGGED, ("fail", "absent")),
+        # The declared image is there, and its name means another one here.
+        ({"images": [image(A, names=[f"{NAME}@{A}"]), image(B)]}, f"{TAGGED}@{A}", ("fail", "other_digest")),
+        ({"images": [image(A, names=[f"{NAME}@{A}"])]}, f"{TAGGED}@{A}", ("fail", "untagged")),
         # With a digest, a tag that moved does not matter.
         (seen(image(A), says=B), f"{TAGGED}@{A}", ("pass", "ok")),
     ],
@@ -220,3 +223,60 @@ def test_nothing_declared_and_an_engine_that_does_not_work():
         ("not_applicable", None),
         ("unknown", "container.engine"),
     ]
+
+
+ACCEPTED = {TAGGED: {"digest": A, "recipe": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected", "says"),
+    [
+        ([], [], ""),
+        ([TAGGED], [f"{TAGGED}@{A}"], ""),
+        ([PINNED], [PINNED], ""),
+        ([f"{TAGGED}@{A}", TAGGED], [f"{TAGGED}@{A}"], ""),
+        ([f"{NAME}:2@{B}"], [f"{NAME}:2@{B}"], ""),
+        ([f"{NAME}:2"], [], "has a tag and no accepted digest"),
+        ([NAME], [], "has a tag and no accepted digest"),  # that is :latest
+        ([f"{TAGGED}@{B}"], [], "another digest was accepted"),
+        ([f"{NAME}:2@{A}", f"{NAME}:2@{B}"], [f"{NAME}:2@{A}"], "is declared with two digests"),
+        (["train"], [], "is no image with its registry"),
+    ],
+)
+def test_an_image_is_what_its_digest_says(words, expected, says):
+    told = images.pinned(words, ACCEPTED)
+    assert told["images"] == expected
+    assert [says in one for one in told["refused"]] == [True] * bool(says)
+    assert told["unbuilt"] == (told["refused"] if "no accepted digest" in says else [])
+
+
+@pytest.mark.parametrize("accepted", [{TAGGED: {"digest": "sha256:12"}}, {TAGGED: {"digest": 7}}])
+def test_what_was_accepted_must_be_a_digest(accepted):
+    told = images.pinned([TAGGED], accepted)
+    assert told["images"] == [] and "is no digest" in told["refused"][0]
+
+
+def part(observation, word, blocked_by=None):
+    return {"device": {"observed": {"containers": {"images": [word], "observation": observation}}}}
+
+
+def test_hosts_are_held_against_each_other_when_all_have_spoken():
+    told = {"n1": seen(image(A)), "n2": seen(image(A)), "n3": seen(image(B))}
+    alone = [
+        one for host in told for one in images.judge_hosts({host: {"images": [TAGGED], "observation": told[host]}})
+    ]
+    assert [one["hint"] for one in alone] == ["container.image_digest.not_asked"] * 3
+    parts = {host: part(one, TAGGED) for host, one in told.items()}
+    found = images.across(alone, parts, "2026-11-30T12:00:00Z", "en")
+    assert {one["host"]: one["hint"].rpartition(".")[2] for one in found} == {
+        "n1": "not_asked",
+        "n2": "not_asked",
+        "n3": "differs",
+    }
+
+
+def test_what_a_host_could_not_judge_stays_so():
+    blocked = images.judge_hosts({"n1": {"images": [PINNED], "observation": {}, "blocked_by": "container.engine"}})
+    assert images.across(blocked, {"n1": part(seen(image(A)), PINNED)}, None, "en") == blocked
+    alone = images.judge_hosts({"n1": {"images": [PINNED], "observation": seen(image(B))}})
+    assert images.across(alone, {"n1": {"device": {"observed": {}}}}, None, "en") == alone
