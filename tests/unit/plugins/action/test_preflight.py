@@ -1162,9 +1162,9 @@ def test_directory_as_inventory(site):
 
 def test_two_sources(site):
     write(site, "more/hosts.yml", "cluster_hosts:\n  children:\n    login_nodes:\n      hosts:\n        login-01:\n")
-    write(site, "more/host_vars/login-01.yml", "ansible_host: 192.0.2.11\nregistry_pull_token: abcdef\n")
+    write(site, "more/host_vars/login-01.yml", "ansible_host: 192.0.2.11\nmirror_pull_token: abcdef\n")
     assert lines(site, "hosts.yml", "more/hosts.yml") == [
-        f"login-01 (more/host_vars/login-01.yml:2): registry_pull_token is a secret in clear; {SECRET}",
+        f"login-01 (more/host_vars/login-01.yml:2): mirror_pull_token is a secret in clear; {SECRET}",
         'gpu-01, login-01 (more/host_vars/login-01.yml:1): ansible_host is "192.0.2.11", port 22, for each of them; '
         "accepted: an address of its own for each host",
     ]
