@@ -92,7 +92,7 @@ def test_nvidias_own_module_is_built_against_debians_headers(cluster, healthy) -
     """Five modules, four minutes of two processors: in place of the small one that stands for them elsewhere."""
     names = ("libnvidia-ml1", "nvidia-alternative", "nvidia-legacy-check", "nvidia-smi")
     more = ("nvidia-kernel-dkms", "nvidia-kernel-support", "firmware-nvidia-gsp")
-    packages = {name: "535.261.03" for name in (*names, *more)}
+    packages = dict.fromkeys((*names, *more), "535.261.03")
     own = ("--extra-vars", json.dumps({"driver_packages": packages, "driver_fabric_manager": "none"}))
     purge = "DEBIAN_FRONTEND=noninteractive apt-get purge -qy --allow-change-held-packages"
     assert cluster.on(HOST, f"{purge} nvidia-rehearsal-dkms nvidia-fabricmanager-535") == 0
