@@ -141,7 +141,9 @@ def main() -> None:
     needed, refused = boot.decide(seen, options["driver_version"], options["packages"])
     unbuilt = boot.unbuilt(seen, options["packages"])
     if needed:
-        refused += driver_plan.in_use(runner, options["device_nodes"], allowed=False)
+        # Packages may change under a job that is told so; a reboot ends it.
+        busy = driver_plan.in_use(runner, options["device_nodes"], allowed=False)
+        refused += [one.replace(", or set driver_in_use_allowed", "") for one in busy]
     module.exit_json(changed=False, needed=needed, refused=refused, unbuilt=unbuilt, **seen)
 
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 HOST = "gpu-02"
@@ -71,3 +73,43 @@ def test_a_module_that_is_gone_is_named_and_built_again(cluster, healthy) -> Non
     assert built.recap()[HOST]["changed"] == 1, built.output
     _done, report = cluster.verify(*SET)
     assert report.state() == healthy
+
+
+@pytest.mark.full
+def test_a_container_says_that_it_needs_a_reboot_and_is_not_rebooted(cluster, healthy) -> None:
+    other = ("--extra-vars", '{"cluster_driver_version": "535.1"}')
+    told = cluster.play("driver", *SET, "--limit", HOST, *other)
+    assert told.rc == 0 and told.recap()[HOST]["changed"] == 0, told.output
+    words = f"{HOST} needs a reboot: module 535.261.03 is loaded, 535.1 is declared"
+    assert words in " ".join(told.output.split())
+    refused = cluster.play("driver", *SET, "--limit", HOST, *other, "--extra-vars", '{"driver_reboot_allowed": true}')
+    assert refused.rc != 0
+    assert "must not be rebooted: a container has no kernel of its own to boot" in " ".join(refused.output.split())
+
+
+@pytest.mark.full
+def test_nvidias_own_module_is_built_against_debians_headers(cluster, healthy) -> None:
+    """Five modules, four minutes of two processors: in place of the small one that stands for them elsewhere."""
+    more = ("nvidia-kernel-dkms", "nvidia-kernel-support", "firmware-nvidia-gsp")
+    # The role's own list for the vendor, at the version of the rehearsal.
+    own = ("--extra-vars", json.dumps({"driver_packages": {}, "driver_fabric_manager": "none"}))
+    purge = "DEBIAN_FRONTEND=noninteractive apt-get purge -qy --allow-change-held-packages"
+    assert cluster.on(HOST, f"{purge} nvidia-rehearsal-dkms nvidia-fabricmanager-535") == 0
+    try:
+        done = cluster.play("driver", *SET, "--limit", HOST, *own, limit_seconds=1500)
+        assert done.rc == 0, done.output
+        status = f"dkms status | grep -qx 'nvidia-current/535.261.03, {KERNEL}, x86_64: installed'"
+        assert cluster.on(HOST, status) == 0
+        for module in ("nvidia-current", "nvidia-current-uvm", "nvidia-current-peermem"):
+            path = f"modinfo -k {KERNEL} -F filename {module} | grep -q ^/lib/modules/{KERNEL}/updates/dkms/"
+            magic = f"modinfo -k {KERNEL} -F vermagic {module} | grep -q '^{KERNEL} '"
+            version = f"modinfo -k {KERNEL} -F version {module} | grep -qx 535.261.03"
+            assert cluster.on(HOST, f"{path} && {magic} && {version}") == 0, module
+        again = cluster.play("driver", *SET, "--limit", HOST, *own)
+        assert again.recap()[HOST]["changed"] == 0, again.output
+        _done, report = cluster.verify(*SET, "--limit", HOST, *own)
+        state = report.state()
+        assert state[STACK, HOST, "next_boot"] == ("pass", "next_boot_ok", None)
+        assert state["device.version_lock", HOST, HOST] == ("pass", "ok", None)
+    finally:
+        assert cluster.on(HOST, f"{purge} {' '.join(more)}") == 0

@@ -87,6 +87,7 @@ PACKAGES = {
     ("nvidia-fabricmanager-535", f"{VERSION}-1", ""): {
         "usr/bin/nv-fabricmanager": MANAGER,
         "lib/systemd/system/nvidia-fabricmanager.service": SERVICE,
+        "DEBIAN/prerm": "#!/bin/sh\nsystemctl disable --now nvidia-fabricmanager\n",
     },
 }
 

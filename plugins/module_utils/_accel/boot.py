@@ -465,7 +465,7 @@ def unbuilt(seen: Mapping, names: Collection[str]) -> list[str]:
     about: Mapping = seen["kernels"] or {}
     if not builds_module(names):
         return []
-    wanted = releases(names) or [about.get("next")]
+    wanted = releases(names) or [str(about.get("next"))]
     modules = about.get("modules") or {}
     return [one for one in wanted if one in modules and modules[one]["state"] == ABSENT]
 

@@ -29,8 +29,9 @@ SOURCES = "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: bookworm\nCom
 class Host(RecordedRunner):
     """Answers by program and subcommand: the folder of the trial has another name each time."""
 
-    def __init__(self, dpkg: str = "", files=None, **answers):
-        super().__init__({}, files=files or {}, tools={"dpkg-query"})
+    def __init__(self, dpkg: str = "", files=None, links=None, **answers):
+        super().__init__({}, files=files or {}, tools={"dpkg-query"}, links=links)
+        self.metas = ""
         self.dpkg, self.told = (
             dpkg,
             {"update": "", "policy": POLICY, "install": "", "show": "Installed-Size: 1\nSize: 1\n"},
@@ -41,7 +42,7 @@ class Host(RecordedRunner):
         self.calls.append(tuple(argv))
         word = next((one for one in argv if one in self.told), argv[0].rsplit("/", 1)[-1])
         if word == "dpkg-query":
-            said: object = self.dpkg
+            said: object = self.metas if argv[-1] == "linux-*" else self.dpkg
         elif word == "dpkg":
             said = 0 if argv[2] < argv[4] else 1
         else:
@@ -177,3 +178,111 @@ def test_why_a_source_can_not_be_used_is_said_in_words(said, means):
     (told,) = plan(Host(OTHER, update=f"E: {said}")).refused
     assert means in told.partition(": apt-get")[0]
     assert said.split()[-1] in told
+
+
+KERNEL, NEWER_KERNEL = "6.1.0-50-amd64", "6.1.0-57-amd64"
+
+
+def with_kernel(host, **more):
+    set_of = {"nvidia-smi": OLD, f"linux-image-{KERNEL}": "6.1.176-1"}
+    return driver_plan.make(host, driver_plan.Wanted(set_of, **{"sources": SOURCES, **more}), 10)
+
+
+def test_a_newer_kernel_is_refused_on_a_host_that_is_as_declared_otherwise():
+    rows = row("nvidia-smi", OLD, want="hold") + row(f"linux-image-{KERNEL}", "6.1.176-1", want="hold")
+    there = {f"/boot/vmlinuz-{KERNEL}": "", "/proc/sys/kernel/osrelease": KERNEL}
+    assert with_kernel(Host(rows, files=there)).refused == []
+    rows += row(f"linux-image-{NEWER_KERNEL}", "6.1.192-3")
+    there[f"/boot/vmlinuz-{NEWER_KERNEL}"] = ""
+    (said,) = with_kernel(Host(rows, files=there)).refused
+    assert said.startswith(f"kernel {NEWER_KERNEL} would boot instead of the pinned {KERNEL}")
+    made = with_kernel(Host(rows, files=there), kernel_removal_allowed=True)
+    assert (made.refused, made.remove) == ([], [f"linux-image-{NEWER_KERNEL}"])
+    assert made.changes == [f"linux-image-{NEWER_KERNEL} 6.1.192-3 -> (none)"]
+
+
+def test_what_brings_newer_kernels_is_pinned_and_to_be_held():
+    rows = row("nvidia-smi", OLD, want="hold") + row(f"linux-image-{KERNEL}", "6.1.176-1", want="hold")
+    host = Host(rows + row("linux-image-amd64", "6.1.176-1"), files={f"/boot/vmlinuz-{KERNEL}": ""})
+    host.metas = f"installed\tlinux-image-amd64\t6.1.176-1\tlinux-image-{KERNEL} (= 6.1.176-1)\n"
+    made = with_kernel(host)
+    assert made.versions == {"nvidia-smi": OLD, f"linux-image-{KERNEL}": "6.1.176-1", "linux-image-amd64": "6.1.176-1"}
+    assert made.unheld == ["linux-image-amd64"]
+
+
+def bus(*functions, driver=None):
+    files, links = {}, {}
+    for number, (device, kind) in enumerate(functions):
+        folder = f"/sys/bus/pci/devices/0000:0{number}:00.0"
+        files.update({f"{folder}/vendor": "0x10de", f"{folder}/device": device, f"{folder}/class": kind})
+        if driver:
+            links[f"{folder}/driver"] = f"/sys/bus/pci/drivers/{driver}"
+    return files, links
+
+
+CARD, SWITCH = ("0x2330", "0x030200"), ("0x22a3", "0x068000")
+STEPS = f"Inst nvidia-smi ({OLD} x [amd64])\n"
+
+
+@pytest.mark.parametrize(
+    ("driver", "more", "says"),
+    [
+        (None, {}, None),
+        ("nvidia", {}, None),
+        ("nouveau", {}, "nouveau has the cards 0000:00:00.0; only a reboot takes them away"),
+        ("nova_core", {}, "nova_core has the cards 0000:00:00.0; only a reboot takes them away"),
+        ("nouveau", {"reboot_allowed": True}, None),
+        ("vfio-pci", {"reboot_allowed": True}, "vfio-pci has the cards 0000:00:00.0; it hands them on"),
+    ],
+)
+def test_another_driver_that_has_the_cards_is_refused(driver, more, says):
+    files, links = bus(CARD, driver=driver)
+    made = plan(Host(OTHER, files=files, links=links, install=STEPS), vendor="nvidia", **more)
+    assert [one.startswith(says or "-") for one in made.refused] == ([True] if says else [])
+
+
+def test_no_reboot_of_a_container_takes_another_driver_away():
+    files, links = bus(CARD, driver="nouveau")
+    host = Host(OTHER, files={**files, "/run/systemd/container": "podman"}, links=links, install=STEPS)
+    assert len(plan(host, vendor="nvidia", reboot_allowed=True).refused) == 1
+
+
+MANAGER = "nvidia-fabricmanager-535"
+
+
+@pytest.mark.parametrize(
+    ("switches", "declared", "named", "kept", "says"),
+    [
+        (0, None, True, False, None),
+        (2, None, True, True, None),
+        (0, True, True, True, None),
+        (2, False, True, False, None),
+        (2, None, False, False, "the board has 2 switches, and no fabric manager is in the set"),
+        (2, False, False, False, None),
+        (0, True, False, False, "driver_fabric_manager is required, and no package of it is in the set"),
+        (None, None, True, False, "the PCI bus could not be read"),
+    ],
+)
+def test_a_fabric_manager_comes_where_there_are_switches(switches, declared, named, kept, says):
+    files, _links = bus(CARD, *[SWITCH] * switches) if switches is not None else ({}, {})
+    rows = row("nvidia-smi", OLD, want="hold") + (row(MANAGER, OLD, want="hold") if named else "")
+    set_of = {"nvidia-smi": OLD, **({MANAGER: OLD} if named else {})}
+    wanted = driver_plan.Wanted(set_of, vendor="nvidia", fabric_manager=declared)
+    made = driver_plan.make(Host(rows, files=files), wanted, 10)
+    assert (MANAGER in made.versions) == kept
+    assert made.fabric_manager == ("nvidia-fabricmanager" if kept else "")
+    assert [one.startswith(says or "-") for one in made.refused] == ([True] if says else [])
+
+
+def test_secure_boot_refuses_a_module_that_nobody_trusts():
+    efi = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+    there = {
+        efi: b"\x06\0\0\0\x01",
+        "/lib/modules/6.1.0-1-amd64/build": "",
+        "/proc/sys/kernel/osrelease": "6.1.0-1-amd64",
+    }
+    steps = f"Inst nvidia-kernel-dkms ({OLD} x [amd64])\n"
+    (said,) = plan(Host(OTHER, files=there, install=steps)).refused
+    assert said.startswith("Secure Boot is on and dkms has no key yet") and "driver_module_signed" in said
+    assert plan(Host(OTHER, files=there, install=steps), module_signed=True).refused == []
+    assert plan(Host(OTHER, files=there, install=STEPS)).refused == []

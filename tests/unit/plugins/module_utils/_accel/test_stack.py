@@ -21,6 +21,7 @@ SET = ("libnvidia-ml1", "nvidia-kernel-dkms", "nvidia-smi", "nvidia-fabricmanage
 SHOW = ("systemctl", "show", "--property=LoadState", "--property=ActiveState", "nvidia-fabricmanager.service")
 JOURNAL = ("journalctl", "--unit", "nvidia-fabricmanager", "--boot", "--lines=20", "--no-pager", "--output=cat")
 LIST = ("dpkg-query", "-W", f"-f={apt.LIST_FORMAT}")
+METAS = ("dpkg-query", "-W", "-f=${db:Status-Status}\\t${Package}\\t${Version}\\t${Depends}\\n", "linux-*")
 HISTORY = ("tail", "-c", str(1 << 19), apt.HISTORY[1])
 
 
@@ -43,9 +44,14 @@ class Host:
         self.states = {}
         self.boot = [RUNNING]
         self.built = {RUNNING: PIN}
-        self.history, self.grub, self.container, self.blacklist = "", "", False, ["nvidia-", "libnvidia-"]
+        self.history, self.grub, self.container, self.blacklist = (
+            "",
+            "",
+            False,
+            ["nvidia-", "libnvidia-", "linux-image-"],
+        )
         self.extra, self.drivers, self.bus, self.bound = {}, [], True, "nvidia"
-        self.answers, self.links = {}, {}
+        self.answers, self.links, self.metas = {}, {}, ""
 
     def runner(self):
         files = {"/proc/sys/kernel/osrelease": RUNNING + "\n", **{f"/boot/vmlinuz-{name}": "" for name in self.boot}}
@@ -75,6 +81,7 @@ class Host:
             ("apt-config", "dump"): (0, config, ""),
             SHOW: (0, f"LoadState={load}\nActiveState={active}\n", ""),
             JOURNAL: (0, self.log, ""),
+            METAS: (0, self.metas, ""),
         }  # fmt: skip
         if self.history:
             files[apt.HISTORY[1]] = ""
@@ -366,12 +373,42 @@ def grub_chosen(host):
     host.boot, host.grub = [RUNNING, NEXT], 'GRUB_DEFAULT="1>2"\n'
 
 
+def declare_kernel(host, kernel=RUNNING):
+    host.packages = {**host.packages, f"linux-image-{kernel}": f"{PIN}-1"}
+    host.held |= {f"linux-image-{kernel}"}
+
+
+def declared_kernel(host):
+    declare_kernel(host)
+
+
+def declared_kernel_moved(host):
+    declare_kernel(host)
+    host.boot = [RUNNING, NEXT]
+
+
+def declared_kernel_moved_with_module(host):
+    declare_kernel(host)
+    host.boot, host.built = [RUNNING, NEXT], {RUNNING: PIN, NEXT: PIN}
+
+
+def declared_kernel_without_module(host):
+    declare_kernel(host)
+    host.built = {}
+
+
+def declared_kernel_not_running(host):
+    declare_kernel(host, NEXT)
+    host.boot, host.built = [RUNNING, NEXT], {RUNNING: PIN, NEXT: PIN}
+
+
 CHANGES = {
     change.__name__: change
     for change in (
         library_moved, library_moved_and_device_file_made_anew, nouveau, nova, one_card_taken, not_loaded,
         running_kernel_without_module, module_old, all_old, kernel_moved, next_module_differs, half_configured,
-        package_gone, grub_chosen,
+        package_gone, grub_chosen, declared_kernel, declared_kernel_moved, declared_kernel_moved_with_module,
+        declared_kernel_without_module, declared_kernel_not_running,
     )
 }  # fmt: skip
 
@@ -393,6 +430,11 @@ CHANGES = {
         ("half_configured", {"packages": "half_configured"}),
         ("package_gone", {"packages": "missing"}),
         ("grub_chosen", {"next_boot": "next_boot_unknown"}),
+        ("declared_kernel", {}),
+        ("declared_kernel_moved", {"next_boot": "kernel_moved"}),
+        ("declared_kernel_moved_with_module", {"next_boot": "kernel_off_pin"}),
+        ("declared_kernel_without_module", {"next_boot": "next_boot_without"}),
+        ("declared_kernel_not_running", {"kernel": "kernel_reboot_needed"}),
     ],
 )
 def test_each_state_is_told_apart(change, problems):
@@ -445,6 +487,43 @@ def test_a_container_shares_the_kernel():
     assert wrong(found) == {}
     host.kernel = OLD  # the machine's, which this host can't change
     assert wrong(judged(host))["module"] == "mismatch"
+
+
+def test_of_a_kernel_that_is_installed_in_a_container_the_files_are_judged():
+    host = Host()
+    host.container = True
+    declare_kernel(host)
+    found = judged(host)
+    assert wrong(found) == {}
+    assert only(found, "device.driver_stack.next_boot_ok")["subject"] == "next_boot"
+    host.boot = [RUNNING, NEXT]
+    assert wrong(judged(host)) == {"next_boot": "kernel_moved"}
+    message = only(judged(host), "device.driver_stack.kernel_moved")["message"]
+    assert message == f"kernel {NEXT} boots next and has no module of the driver ({RUNNING} is declared)"
+    # What is loaded is the machine's: no reboot of this host brings another.
+    host.boot, host.kernel = [RUNNING], OLD
+    assert wrong(judged(host))["module"] == "mismatch"
+    # Nor is anything said of kernels that the set has nothing to do with.
+    host = Host()
+    host.container, host.boot, host.built = True, [RUNNING, NEXT], {}
+    del host.packages["nvidia-kernel-dkms"]
+    assert "next_boot" not in {one["subject"] for one in judged(host)}
+
+
+def test_what_brings_newer_kernels_belongs_to_the_set(trial):
+    host = Host()
+    declare_kernel(host)
+    host.metas = f"installed\tlinux-image-amd64\t6.1.9-1\tlinux-image-{RUNNING} (= 6.1.9-1)\n"
+    rows = {**host.packages, "linux-image-amd64": "6.1.9-1"}
+    declared = dict(host.packages)
+    host.packages = rows
+    seen = stack.observe(host.runner(), "nvidia", list(declared), {}, 5)
+    assert seen["kernel_metas"] == {"linux-image-amd64": "6.1.9-1"}
+    found = stack.judge_stack(
+        "gpu-01", seen, {"driver_version": PIN, "packages": dict.fromkeys(declared, "")}, "en", NOW
+    )
+    assert wrong(found) == {"hold": "not_held"}
+    assert only(found, "device.version_lock.not_held")["observed"] == ["linux-image-amd64"]
 
 
 @pytest.mark.parametrize(
