@@ -13,17 +13,20 @@ hangs on it: the exit status is 0 unless something could not be measured at all.
 2. `accelerator_info` without a vendor's tool, from sysfs alone, against `ping` + 0.10 s.
 3. The start of `accelctl` on a host (0.15 s).
 4. A second `site` run: changed tasks, number of tasks, seconds a host.
+5. The pull of the same image by all nodes at once, against that of one node (no longer than one after the other), and a
+   second run of the playbooks image and container: changed tasks, number of tasks, seconds.
 
 With `--offline` nothing but what needs no cluster, in this process:
 
-5. Reading the answer of each vendor's tool for 64 devices (20 ms), as the emulator prints it.
-6. Comparing the slot records of 1,000 hosts with 8,000 cards with their baselines (0.5 s).
-7. Loading what `accelctl` loads (0.15 s), in a process of its own.
+6. Reading the answer of each vendor's tool for 64 devices (20 ms), as the emulator prints it.
+7. Comparing the slot records of 1,000 hosts with 8,000 cards with their baselines (0.5 s).
+8. Loading what `accelctl` loads (0.15 s), in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import copy
 import json
 import os
@@ -46,6 +49,8 @@ OVERHEAD_SECONDS = 0.10
 ACCELCTL_SECONDS = 0.15
 OFFLINE_ROUNDS = 9
 DEVICES, PARSE_SECONDS = 64, 0.020
+# The image that the rehearsal's nodes hold
+IMAGE, PULL_ROUNDS = "ctl-01:5000/train/loop:1", 3
 HOSTS, CARDS_A_HOST, COMPARE_SECONDS = 1000, 8, 0.5
 # As a query asks them: what it asks at the same time runs at the same time here.
 CARDS = range(8)
@@ -168,15 +173,49 @@ def load_cost() -> bool:
 def site_cost() -> bool:
     """Print and judge a second run of site; the first of the two only makes sure that it is a second one."""
     ansible("ansible-playbook", "accel.cluster.site")
-    seconds, text = ansible("ansible-playbook", "accel.cluster.site")
+    return second_run("site", "accel.cluster.site")
+
+
+def second_run(what: str, *playbooks: str) -> bool:
+    """Print and judge a run that is to change nothing."""
+    seconds, text = ansible("ansible-playbook", *playbooks)
     rows = re.findall(r"^(\S+)\s+: ok=(\d+)\s+changed=(\d+)", text, re.MULTILINE)
     changed = sum(int(row[2]) for row in rows)
     tasks = len(re.findall(r"^TASK \[", text, re.MULTILINE))
     print(
-        f"second site run: changed={changed} on {len(rows)} hosts, {tasks} tasks, {seconds:.1f} s, "
+        f"second {what} run: changed={changed} on {len(rows)} hosts, {tasks} tasks, {seconds:.1f} s, "
         f"{seconds / max(len(rows), 1):.1f} s a host"
     )
     return bool(rows) and changed == 0
+
+
+def pull_cost() -> list[bool]:
+    """Print and judge what it takes all nodes at once to pull the image that they hold, against one node alone."""
+    instance = os.environ.get("ACCEL_REHEARSAL_INSTANCE", "rehearsal")
+    accepted = json.loads((ROOT / "sites" / instance / "baselines/images.json").read_text(encoding="utf-8"))["images"]
+    digest = accepted[IMAGE]["digest"]
+    nodes = json.loads(ansible("ansible-inventory", "--list")[1])["_meta"]["hostvars"]
+    nodes = [host for host in nodes if host != "ctl-01"]
+    pull = f"podman pull -q --authfile /etc/accel/registry-login/config.json {IMAGE.rpartition(':')[0]}@{digest}"
+    alone, together = [], []
+    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as pool:
+        for _unused in range(PULL_ROUNDS):
+            for host in nodes:
+                vendor_seconds(host, "podman rmi --all --force")
+            alone.append(vendor_seconds(nodes[0], pull))
+            vendor_seconds(nodes[0], "podman rmi --all --force")
+            started = time.monotonic()
+            list(pool.map(lambda host: vendor_seconds(host, pull), nodes))
+            together.append(time.monotonic() - started)
+    one = statistics.median(alone)
+    print(
+        f"pull of {IMAGE} by one node: {one:.3f} s; by {len(nodes)} at once: {statistics.median(together) / one:.2f} x"
+    )
+    why = f"{len(nodes)} x one node's"
+    good = [judged(f"pull by {len(nodes)} nodes at once", together, one * len(nodes), why)]
+    # It puts the tags back that nodes have beside the digest.
+    ansible("ansible-playbook", "accel.cluster.container")
+    return [*good, second_run("image and container", "accel.cluster.image", "accel.cluster.container")]
 
 
 def measured(action: Callable[[], object]) -> list[float]:
@@ -310,7 +349,7 @@ def main() -> int:
     if not offline:
         for host, commands in VENDOR_COMMANDS.items():
             good += query_cost(host, commands)
-        good += [accelctl_cost("gpu-01"), site_cost()]
+        good += [accelctl_cost("gpu-01"), site_cost(), *pull_cost()]
     print(json.dumps({"targets": len(good), "met": sum(good)}))
     return 0
 

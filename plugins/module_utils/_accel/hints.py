@@ -123,12 +123,12 @@ CHECKS = {
     "baseline.hugepages": _check("Huge pages", "大页内存"),
     "baseline.transparent_hugepages": _check("Transparent huge pages", "透明大页"),
     "baseline.numa_balancing": _check("Automatic NUMA balancing", "自动 NUMA 均衡"),
+    "registry.service": _check("Registry on its own host", "仓库主机上的服务"),
+    "registry.storage": _check("Room for images", "镜像存储空间"),
     "container.engine": _check("Container engine", "容器引擎"),
     "container.cdi": _check("Cards in containers (CDI)", "容器中的加速卡（CDI）"),
     "container.registry": _check("Image registry", "镜像仓库"),
     "container.image_digest": _check("One image on all nodes", "各节点镜像一致"),
-    "registry.service": _check("Registry on its own host", "仓库主机上的服务"),
-    "registry.storage": _check("Room for images", "镜像存储空间"),
 }
 
 # What the fields of the messages stand for where nothing fills them in: in ``accelctl explain``, on the page of faults.

@@ -213,7 +213,7 @@ class _Builder:
         room = self.work.room_bytes
         if room is not None and size > room:
             raise Problem(
-                f"the image has {size / (1 << 30):.2f} GiB, {max(room, 0) / (1 << 30):.2f} GiB are left to the registry "
+                f"the image has {size / (1 << 30):.2f} GiB, {max(room, 0) / (1 << 30):.2f} GiB are left to images "
                 "(cluster_registry_storage_limit_gib, cluster_registry_storage_free_gib): nothing was pushed"
             )
         return size
@@ -234,7 +234,7 @@ class _Builder:
             self.wanted.registry, work.scheme, [work.ca_file] if work.ca_file else (), *work.login,
             [str(work.recipe["name"])], 60,
         )  # fmt: skip
-        row = next(iter(answer["images"]), {})
+        row: dict = next(iter(answer["images"]), {})
         if answer["state"] != "ok" or row.get("state") != "ok":
             why = answer["problem"] or row.get("problem")
             raise Problem(f"{self.wanted.registry} does not give back what was pushed: {answer['state']} {why}")

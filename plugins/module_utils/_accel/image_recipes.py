@@ -92,7 +92,7 @@ def _is_variable(word: str) -> bool:
 
 
 def _kind(kind: type) -> str:
-    return {str: "a text", list: "a list", dict: "a mapping"}[kind]
+    return "a text" if kind is str else "a list" if kind is list else "a mapping"
 
 
 def _of_base(base: Mapping) -> list[str]:
@@ -122,7 +122,7 @@ def recipe_hash(recipe: Mapping, contents: Mapping[str, str]) -> str:
     """
     body = dict(recipe)
     body["files"] = [
-        {"dest": one.get("dest"), "mode": one.get("mode", "0644"), "content": contents.get(one.get("src"))}
+        {"dest": one.get("dest"), "mode": one.get("mode", "0644"), "content": contents.get(str(one.get("src")))}
         for one in dicts_of(recipe["files"])
     ]
     text = json.dumps(body, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
