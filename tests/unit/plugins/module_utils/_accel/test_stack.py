@@ -587,4 +587,6 @@ def test_every_cause_comes_out(trial):
         trial.state, trial.problem = state, problem
         found += judged(Host())
     mine = ("device.driver_stack.", "device.version_lock.")
-    assert {one["hint"] for one in found} == {cause for cause in hints.CAUSES if cause.startswith(mine)}
+    # What only shows beside the files of containers, conclude says.
+    elsewhere = {"device.driver_stack.follows"}
+    assert {one["hint"] for one in found} == {cause for cause in hints.CAUSES if cause.startswith(mine)} - elsewhere
