@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
@@ -127,6 +128,30 @@ def test_the_ca_of_a_registry_is_where_the_engine_looks(asked):
     assert asked[0] == ("reg:5000", "https", [path], "node", "secret", [WORD])
     assert asked[1][2] == ["/own.crt"]
     assert "secret" not in json.dumps(told)
+
+
+def test_a_registry_is_asked_with_what_the_node_has_or_with_what_is_to_come(asked):
+    path = "/etc/containers/certs.d/reg:5000/ca.crt"
+    login = json.dumps({"auths": {"reg:5000": {"auth": base64.b64encode(b"node:secret").decode()}}})
+    runner = RecordedRunner(ANSWERS, files={path: "x", "/login.json": login})
+    containers.observe(runner, None, [{"address": "reg:5000", "ca_content": "PEM"}])
+    containers.observe(runner, None, [{"address": "reg:5000", "auth_file": "/login.json"}])
+    # One that lacks the file logs in with nothing, whatever else is known.
+    told = {"address": "reg:5000", "auth_file": "/gone.json", "username": "node", "password": "secret"}
+    containers.observe(runner, None, [told])
+    assert [one[2:5] for one in asked] == [([], None, None), ([path], "node", "secret"), ([path], None, None)]
+
+
+def test_a_proxy_that_podman_is_told_is_seen(asked):
+    text = '[engine]\nenv = ["https_proxy=http://user:pw@proxy:3128", "no_proxy=localhost,reg"]\n'
+    runner = RecordedRunner(ANSWERS, files={"/etc/containers/containers.conf.d/50-accel.conf": text})
+    (row,) = containers.observe(runner, "podman")["proxies"]
+    assert (row["https"], row["none"]) == ("http://proxy:3128", "localhost,reg")
+
+
+@pytest.mark.parametrize(("version", "newest"), [("20.10.24", (0,)), ("24.0.7", (0,)), ("25.0.0", None), (None, None)])
+def test_docker_takes_device_files_from_a_version_on(version, newest):
+    assert cdi.newest_for({"name": "docker", "version": version}) == newest
 
 
 def test_broken_settings_are_named_with_their_line(asked):

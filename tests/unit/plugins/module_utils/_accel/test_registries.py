@@ -152,6 +152,35 @@ def test_a_foreign_ca_and_none(serve, site, tmp_path):
     assert registries.check(address, ca_files=[str(tmp_path / "none.crt")])["state"] == "ca_file"
 
 
+def test_a_ca_that_is_on_no_disk_yet(serve, site):
+    folder, ca = site
+    _server, address = serve(chain=certificate(folder, "undisked", ca)[2])
+    content = (folder / "ca.crt").read_text()
+    assert registries.check(address, ca_content=content)["state"] == "ok"
+    assert registries.check(address, ca_content="no certificate")["state"] == "ca_file"
+    assert registries.check(address, ca_content=None)["state"] == "ca_foreign"
+
+
+@pytest.mark.parametrize(
+    ("text", "login"),
+    [
+        (
+            json.dumps({"auths": {"reg:5000": {"auth": base64.b64encode(b"node:se:cret").decode()}}}),
+            ("node", "se:cret"),
+        ),
+        (json.dumps({"auths": {"other:5000": {"auth": base64.b64encode(b"a:b").decode()}}}), None),
+        (json.dumps({"auths": {"reg:5000": {"auth": base64.b64encode(b"nocolon").decode()}}}), None),
+        (json.dumps({"auths": {"reg:5000": {"auth": "%%%"}}}), None),
+        (json.dumps({"auths": {"reg:5000": {"auth": base64.b64encode(bytes([255, 58])).decode()}}}), None),
+        (json.dumps({"auths": []}), None),
+        ("", None),
+        ("[" * 100000, None),
+    ],
+)
+def test_the_login_that_a_node_has(text, login):
+    assert registries.login_of(text, "reg:5000") == login
+
+
 def test_the_wrong_scheme_is_told_in_both_directions(serve, site):
     folder, ca = site
     _server, plain = serve()

@@ -673,7 +673,9 @@ def test_every_cause_comes_out(trial):
     for row in ROWS.values():
         found += judged_parts(row)
     mine = ("device.driver_stack.", "device.version_lock.")
-    assert {one["hint"] for one in found} == {cause for cause in hints.CAUSES if cause.startswith(mine)}
+    # What only shows beside the files of containers, conclude says.
+    elsewhere = {"device.driver_stack.follows"}
+    assert {one["hint"] for one in found} == {cause for cause in hints.CAUSES if cause.startswith(mine)} - elsewhere
 
 
 # ---------------------------------------------------------------------------------------------- what programs installed
