@@ -104,7 +104,9 @@ def test_a_node_with_another_image_under_the_tag_is_named_and_nobody_else(cluste
 
 
 def test_what_can_not_be_right_is_refused_before_anything_is_touched(cluster, digests, holding, tmp_path) -> None:
-    before = on(HOST, "find /etc/containers /etc/accel /etc/cdi -printf '%p %T@ %s\\n' | sort; podman images --digests")
+    listed = "podman images --no-trunc --format '{{.ID}} {{.Repository}} {{.Tag}} {{.Digest}}'"
+    looked_at = f"find /etc/containers /etc/accel /etc/cdi -printf '%p %T@ %s\\n' | sort; {listed}"
+    before = on(HOST, looked_at)
     foreign = tmp_path / "foreign.crt"
     command = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=foreign -days 2 -keyout /dev/null 2>/dev/null"
     foreign.write_text(on("ctl-01", command), encoding="utf-8")
@@ -122,15 +124,18 @@ def test_what_can_not_be_right_is_refused_before_anything_is_touched(cluster, di
         assert done.recap()[HOST]["changed"] == 0
         assert secret.read_text(encoding="utf-8").split()[0] not in done.output
     assert "pytorch is no image with its registry" in " ".join(done.output.split())
-    assert before == on(
-        HOST, "find /etc/containers /etc/accel /etc/cdi -printf '%p %T@ %s\\n' | sort; podman images --digests"
-    )
+    assert on(HOST, looked_at) == before
 
 
 @pytest.mark.parametrize(
     ("path", "text", "says", "more"),
     [
-        ("/etc/docker/daemon.json", '{\n "bip": "10.9.0.1/24",,\n}\n', "line 2", {"container_engine": "docker"}),
+        (
+            "/etc/docker/daemon.json",
+            '{\n "bip": "10.9.0.1/24",,\n}\n',
+            "line 2",
+            {"container_engine": "docker", "container_blocked_registries": []},
+        ),
         ("/etc/containers/containers.conf.d/10-site.conf", "[engine]\nruntime = runc\n", "line 2", {}),
     ],
 )
