@@ -169,7 +169,6 @@ FIELDS = {
     "place": {"en": "present place", "zh": "现位置"},
     "reason": {"en": "reason", "zh": "原因"},
     "role": {"en": "role", "zh": "角色"},
-    "running": {"en": "running kernel", "zh": "当前内核"},
     "service": {"en": "service", "zh": "服务"},
     "silent": {"en": "card that says nothing", "zh": "无应答的卡"},
     "slot": {"en": "slot", "zh": "槽位"},
@@ -1216,9 +1215,9 @@ CAUSES = {
         FAIL,
         "kernel {observed} boots next, {expected} is declared",
         "下次将启动内核 {observed}，声明的内核为 {expected}",
-        "Look who installed it (/var/log/apt/history.log) and hold what brings newer ones (linux-image-amd64). Remove "
+        "Look who installed it (/var/log/apt/history.log) and hold what brings newer ones (the meta package of linux-image-*). Remove "
         "it (the driver role does with driver_kernel_removal_allowed), or declare it as the kernel of the set.",
-        "查明由谁安装（/var/log/apt/history.log），并 hold 会带来新内核的包（linux-image-amd64）。删除该内核（driver "
+        "查明由谁安装（/var/log/apt/history.log），并 hold 会带来新内核的包（如 linux-image-* 元包）。删除该内核（driver "
         "角色在 driver_kernel_removal_allowed 下会执行），或将其声明为该集合的内核。",
     ),
     "device.driver_stack.kernel_reboot_needed": _cause(
