@@ -1216,7 +1216,8 @@ CAUSES = {
         "kernel {observed} boots next, {expected} is declared",
         "下次将启动内核 {observed}，声明的内核为 {expected}",
         "Look who installed it (/var/log/apt/history.log) and hold what brings newer ones (the meta "
-        "package of linux-image-*). Remove it (the driver role does with driver_kernel_removal_allowed), or declare it as the kernel of the set.",
+        "package of linux-image-*). Remove it (the driver role does with driver_kernel_removal_allowed), "
+        "or declare it as the kernel of the set.",
         "查明由谁安装（/var/log/apt/history.log），并 hold 会带来新内核的包（如 linux-image-* 元包）。删除该内核"
         "（driver 角色在 driver_kernel_removal_allowed 下会执行），或将其声明为该集合的内核。",
     ),
