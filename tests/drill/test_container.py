@@ -12,7 +12,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from test_faults import healthy  # noqa: F401  (a fixture)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import registry_images
@@ -63,7 +62,7 @@ def files_put_right(cluster):
         on(host, f"test ! -e {CDI}.before || mv {CDI}.before {CDI}")
 
 
-def test_stale_device_files_are_one_finding_each_and_are_written_again(cluster, healthy, files_put_right) -> None:  # noqa: F811
+def test_stale_device_files_are_one_finding_each_and_are_written_again(cluster, healthy, files_put_right) -> None:
     gone = "GPU-00000000-0000-4000-8000-000000000000"
     for host in (HOST, OTHER):
         on(host, f"cp -p {CDI} {CDI}.before")

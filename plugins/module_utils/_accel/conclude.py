@@ -296,10 +296,13 @@ def _of_one_fact(findings: list[dict], now: str, language: str) -> list[dict]:
     and library differ, that the version is another than the declared one, or that device files name libraries that
     were replaced, is the same fact seen from one side. ``device.slot`` knows which card is another, or elsewhere, than
     the accepted record says, and with that why a device file gives another. Where the stack finds the driver of one
-    piece, a device file of another version is what is wrong, and ``container.cdi`` says which file.
+    piece, a device file of another version is what is wrong, and ``container.cdi`` says which file. What is wrong with
+    a registry on its own host (``registry.service``) is not wrong with each node that asks it.
     """
-    judged, drifted, stale, moved = set(), set(), set(), set()
+    judged, drifted, stale, moved, registries = set(), set(), set(), set(), set()
     for one in findings:
+        if one["verdict"] == FAIL and one["check"] == "registry.service":
+            registries |= {(one["subject"], cause) for cause in _OF_REGISTRY.get(one["hint"], ())}
         if one["verdict"] == FAIL and one["check"] == "device.slot":
             moved.add(one["host"])
         if one["verdict"] == FAIL and one["check"] == "device.driver_stack":
@@ -320,6 +323,8 @@ def _of_one_fact(findings: list[dict], now: str, language: str) -> list[dict]:
             cause, owner = "container.cdi.moved", "device.slot"
         elif host in stale and one["hint"] == "device.driver_stack.cdi_stale":
             cause, owner = "device.driver_stack.follows", "container.cdi"
+        elif one["verdict"] == FAIL and (one["subject"], one["hint"]) in registries:
+            cause, owner = "container.registry.follows", "registry.service"
         if cause:
             values = {"expected": one["expected"], "observed": one["observed"], "evidence": one["evidence"]}
             one = judge.finding(cause, host, one["subject"], language, now, blocked_by=owner, **values)
@@ -333,6 +338,15 @@ _SAME_FACT = {
     "device.driver_version.differs": "device.driver_version.follows",
 }
 _CARDS_OF_FILES = ("container.cdi.replaced", "container.cdi.renumbered", "container.cdi.lacking")
+# What nodes find of a registry, by what its own host says of it.
+_OF_REGISTRY = {
+    "registry.service.down": ("container.registry.unreachable", "container.registry.error"),
+    "registry.service.certificate": (
+        "container.registry.expired",
+        "container.registry.not_yet_valid",
+        "container.registry.name_mismatch",
+    ),
+}
 _DRIVER_OF_FILES = ("container.cdi.driver_version", "container.cdi.missing_library")
 
 

@@ -1853,6 +1853,10 @@ CAUSES = {
         "on this port: curl https://<address>/v2/.",
         "请查看仓库日志（磁盘写满时返回 HTTP 500 或 507），并确认该端口上确实是镜像仓库：curl https://<地址>/v2/。",
     ),
+    "container.registry.follows": _blocked(
+        "{host} can't pull from {subject}; registry.service says what is wrong with it on its own host",
+        "{host} 无法从 {subject} 拉取镜像；registry.service 说明仓库主机上的问题",
+    ),
     "container.registry.unknown": _cause(
         UNKNOWN,
         "{host} was not asked whether it reaches {subject}",

@@ -578,3 +578,42 @@ def test_a_card_that_moved_explains_a_device_file_that_gives_another(cause):
             declared={"gpu-01": DECLARED}, baselines={"gpu-01": record or baseline("gpu-01", seen.healthy(2))}, now=NOW,
         )  # fmt: skip
         assert state(outcome)["container.cdi", "gpu-01", "gpu-01"] == expected
+
+
+def nodes_of_registry(says, *, own_host, subject="reg-01:5000"):
+    """Conclude a registry's own host and a node that asks it; return what is left of the node's finding."""
+    made = {"gpu-01": part("gpu-01", seen.healthy(1)), "reg-01": {**part("reg-01", seen.healthy(1)), "observed": {}}}
+    told = judge.finding(f"container.registry.{says}", "gpu-01", "reg-01:5000", now=NOW, detail="x")
+    own = judge.finding(f"registry.service.{own_host}", "reg-01", subject, now=NOW, detail="x")
+    made["gpu-01"]["findings"].append({**told, "role": "container"})
+    made["reg-01"]["findings"] = [{**own, "role": "registry"}]
+    outcome = conclude.conclude(
+        site="drill", run_id=RUN_ID, hosts=["gpu-01", "reg-01"], expected=EXPECTED,
+        parts={host: {"device": one} for host, one in made.items()}, declared={"gpu-01": DECLARED, "reg-01": {}},
+        baselines={"gpu-01": baseline("gpu-01", seen.healthy(1))}, now=NOW,
+    )  # fmt: skip
+    found = state(outcome)
+    assert found["registry.service", "reg-01", subject][1] == own_host
+    return found["container.registry", "gpu-01", "reg-01:5000"]
+
+
+@pytest.mark.parametrize(
+    ("own_host", "says"),
+    [("down", "unreachable"), ("down", "error"), ("certificate", "expired"), ("certificate", "name_mismatch")],
+)
+def test_what_is_wrong_with_a_registry_is_told_by_its_own_host(own_host, says):
+    assert nodes_of_registry(says, own_host=own_host) == ("unknown", "follows", "registry.service")
+
+
+@pytest.mark.parametrize(
+    ("own_host", "says", "subject"),
+    [
+        ("ok", "unreachable", "reg-01:5000"),  # the network of this node
+        ("certificate", "ca_foreign", "reg-01:5000"),  # the trust of this node
+        ("down", "login", "reg-01:5000"),  # its account
+        ("down", "unreachable", "reg-02:5000"),  # another registry
+        ("ok", "expired", "reg-01:5000"),  # the clock of this node
+    ],
+)
+def test_what_only_a_node_finds_of_a_registry_stays_with_the_node(own_host, says, subject):
+    assert nodes_of_registry(says, own_host=own_host, subject=subject) == ("fail", says, None)
