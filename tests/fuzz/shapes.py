@@ -43,8 +43,7 @@ def _check_of(hint: object) -> Check:
     if hint is None or hint is type(None):
         return lambda value: None if value is None else ("", f"{value!r}, not None")
     if is_dataclass(hint):
-        told = typing.get_type_hints(hint)
-        return _fields(hint, [(one.name, _check_of(told[one.name])) for one in fields(hint)])
+        return _later(lambda: _fields_of(hint))  # it may hold others of its kind
     origin, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
     if origin is dict:
         return _of_class(dict, _dict(*map(_check_of, inner)) if inner else _raw)
@@ -57,6 +56,16 @@ def _check_of(hint: object) -> Check:
     if origin is bytes:
         return _of_class(bytes, lambda value: None)
     return lambda value: None if isinstance(value, origin) else ("", f"{value!r}, not {origin}")
+
+
+def _fields_of(hint: type) -> Check:
+    told = typing.get_type_hints(hint)
+    return _fields(hint, [(one.name, _check_of(told[one.name])) for one in fields(hint)])
+
+
+def _later(make: Callable[[], Check]) -> Check:
+    made = cache(make)
+    return lambda value: made()(value)
 
 
 def _of_class(kind: type, inner: Check) -> Check:

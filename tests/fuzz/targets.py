@@ -38,6 +38,7 @@ from ansible_collections.accel.cluster.plugins.module_utils._accel import (
     model,
     pci,
     record,
+    registries,
     registry,
     settings,
     slot_names,
@@ -369,6 +370,10 @@ VERSIONS = (
     "  - hostPath: /usr/lib/x86_64-linux-gnu/libcuda.so.570.86.15\n",
     "NVIDIA Container Toolkit CLI version 1.17.4\ncommit: abc\n",
 )
+JOURNAL = (
+    '{"version": "25.2.0", "file": "/srv/a.run", "sha256": "ab", "started": "2026-11-30T01:02:03Z", "ended": "no"}'
+)
+LOGIN = '{"auths": {"ctl-01:5000": {"auth": "bm9kZTpzZWNyZXQ="}, "other": {}}}'
 # Answers that the repository has no recording of.
 TEXTS = {
     "amd_xgmi.parse_xgmi": (
@@ -413,6 +418,29 @@ TEXTS = {
         "\tChip Count : 1\n\tHBM Double Bit Error Count : 1\n\tHBM Double Bit Isolated Pages Count : 1\n\tChip ID : 0",
     ),
     "ascend.read_memory": ("\tNPU ID : 2\n\tDDR Capacity(MB) : 15171\n\tHBM Capacity(MB) : 65536\n\tChip ID : 0\n",),
+    "boot.parse_grub": (
+        (
+            'set default="${saved_entry}"\nfunction a {\n}\n'
+            "menuentry 'Debian' --class os $menuentry_id_option 'simple' {\n"
+            "\tlinux\t/boot/vmlinuz-6.1.0-50-amd64 root=/dev/sda1 ro\n}\nsubmenu 'More' $menuentry_id_option 'more' {\n"
+            'menuentry "Debian, old" --id old {\nlinux /vmlinuz-6.1.0-31-amd64 ro\n}\n}\nset default=1>0\nblscfg\n'
+        ),
+    ),
+    "boot.parse_dkms": (
+        (
+            "nvidia-current/535.261.03, 6.1.0-50-amd64, x86_64: installed\n"
+            "nvidia, 535.1, 6.1.0-1-amd64, x86_64: built\nmft/4.1: added\n"
+        ),
+    ),
+    "boot.parse_modinfo": (
+        "filename: /lib/modules/a/nvidia.ko\nversion: 535.1\nvermagic: 6.1.0-50-amd64 SMP mod_unload \n",
+    ),
+    "registry_host.read_own_addresses": (
+        '[{"ifname": "lo", "addr_info": [{"family": "inet", "local": "127.0.0.1"}]}, {"ifname": "eth0"}]',
+    ),
+    "registry_host.read_units": (
+        "Id=a.service\nLoadState=loaded\nActiveState=active\nSubState=running\nResult=success\nMainPID=77\n\nId=b.service\n",
+    ),
     "kernel_log.parse": (
         "2026-11-30T11:00:00+0000 gpu-01 kernel: NVRM: Xid (PCI:0000:ba:00): 79, pid=77, GPU has fallen off the bus.\n",
         "[   12.345678] amdgpu 0000:05:00.0: amdgpu: 3 uncorrectable hardware errors detected in umc block\n",
@@ -549,6 +577,12 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "containers.read_proxies": (None, None, {"errors": (), "kind": "-", "texts": (PROXIES,)}),
     "settings.parse_json": (_merged, dict, {"kind": "-", "texts": (DOCKER_INFO,)}),
     "settings.problem_of": (_problem, None, {"errors": (), "kind": "-", "texts": (TOML, DOCKER_INFO)}),
+    "installers.read_journal": (None, None, {**_WORD, "texts": (JOURNAL, "")}),
+    "registries.login_of": (
+        lambda given: registries.login_of(given, "ctl-01:5000"),
+        (tuple | None),
+        {**_WORD, "texts": (LOGIN,)},
+    ),
     "baseline.parse_huge_page_policy": (None, None, {**_WORD, "texts": ("always [madvise] never",)}),
 }
 # Public functions that take a text which no tool wrote, or that are reached through a target.
@@ -557,6 +591,8 @@ EXEMPT = {
     "record.read_history": "reads a file, line by line; test_record.py",
     "locate.find": "takes what a person typed",
     "locate.is_address": "only asks pci.normalise",
+    "image_recipes.resolved": "takes what a site declares; test_image_recipes.py",
+    "registry_host.certificate_ends": "takes what a site declares; a socket answers",
     "registries.check": "takes what a site declares; test_registries.py",
     "reader.read_whole": "reads a file; test_record.py",
     "links.load": "reads a file; its parser is links.json",

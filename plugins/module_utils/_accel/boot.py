@@ -101,7 +101,7 @@ def entry_of(entries: Sequence[Entry], place: str) -> Entry | None:
     """Return the entry that ``place`` means, such as ``0``, ``1>2``, a title or an id; None where there is none."""
     first, _deeper, rest = place.partition(">")
     found = next((one for one in entries if first in (one.title, one.id)), None)
-    if found is None and first.isdigit() and int(first) < len(entries):
+    if found is None and re.fullmatch(r"[0-9]{1,4}", first) and int(first) < len(entries):
         found = entries[int(first)]
     if found is None or found.entries is None:
         return None if rest else found

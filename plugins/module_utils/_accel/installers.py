@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from . import boot, driver_plan
 from .parallel import command_of
 from .runner import Runner
-from .text import excerpt
+from .text import excerpt, whole_characters
 
 STATE_DIR = "/var/lib/accel/installers"
 VERSION_PATTERN = r"(?mi)^\s*version\s*=\s*\"?([^\s\"]+)"
@@ -171,10 +171,10 @@ def _order(version: str) -> list[tuple]:
 def read_journal(text: str | None) -> str:
     """Say in words what a journal that was left tells."""
     try:
-        entry = json.loads(text or "")
+        entry = json.loads(whole_characters(text or ""))
         words = f"version {entry['version']} was started {entry['started']}"
         return words + (f" and {entry['ended']}" if entry.get("ended") else " and did not end")
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return "its journal can't be read"
 
 

@@ -97,7 +97,7 @@ def read_units(output: str) -> dict[str, dict]:
                 "active": told.get("ActiveState"),
                 "sub": told.get("SubState"),
                 "result": told.get("Result"),
-                "pid": int(number) if number.isascii() and number.isdigit() else 0,
+                "pid": int(number) if re.fullmatch("[0-9]{1,10}", number) else 0,
             }
     return found
 
