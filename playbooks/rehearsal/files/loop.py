@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A training loop of the size of a rehearsal: gradient descent on one weight, which ends at 3."""
 
 weight = 0.0

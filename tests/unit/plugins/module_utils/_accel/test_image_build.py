@@ -98,8 +98,8 @@ def registry(monkeypatch):
     return answer
 
 
-def build(tmp_path, tools, recipe=TRAIN, **more) -> dict:
-    recipe = image_recipes.normal(recipe)
+def build(tmp_path, tools, recipe=None, **more) -> dict:
+    recipe = image_recipes.normal(recipe or TRAIN)
     work = image_build.Work(
         folder=str(tmp_path),
         recipe=recipe,

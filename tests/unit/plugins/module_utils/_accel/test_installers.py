@@ -288,7 +288,7 @@ def test_who_owns_a_file_is_told_or_not_known(answer, owner):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("earlier", "later"),
     [
         ("24.1.0", "25.2.0"),
         ("8.2.RC1", "8.2.0"),
@@ -299,8 +299,10 @@ def test_who_owns_a_file_is_told_or_not_known(answer, owner):
         ("9.0.0-beta.1", "9.0.0"),
     ],
 )
-def test_versions_of_vendors_have_an_order(one, other):
-    assert installers.older(one, other) and not installers.older(other, one)
+def test_versions_of_vendors_have_an_order(earlier, later):
+    assert installers.older(earlier, later)
+    swapped = (later, earlier)
+    assert not installers.older(*swapped)
 
 
 def test_what_a_mapping_leaves_out_has_its_default():

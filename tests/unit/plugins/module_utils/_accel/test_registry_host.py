@@ -125,10 +125,10 @@ ASKED = {
 }
 
 
-def told(seen=None, declared=DECLARED, **asked) -> dict[str, str]:
+def told(seen=None, declared=None, **asked) -> dict[str, str]:
     """Return check -> cause of what is said of a host that is well, but for what is named."""
     seen = {**registry_host.observe(host(), WANTED), "asked": {**ASKED, **asked}, **(seen or {})}
-    found = registry_host.judge_host("ctl-01", seen, declared, "en", NOW)
+    found = registry_host.judge_host("ctl-01", seen, declared or DECLARED, "en", NOW)
     assert {one["subject"] for one in found} == {"ctl-01:5000"}
     assert all("{" not in one["message"] for one in found)
     return {one["check"]: one["hint"].rsplit(".", 1)[1] for one in found}
