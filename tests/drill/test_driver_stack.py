@@ -60,7 +60,8 @@ def test_a_library_upgraded_behind_our_back_is_named_and_put_back(cluster, healt
         ("device.version_lock", HOST, "upgrade"): ("fail", "upgraded", None),
         ("device.driver", HOST, HOST): ("unknown", "follows", STACK),
         ("device.query", HOST, HOST): ("unknown", "blocked", "device.driver"),
-        # The device file names libraries that are gone with it.
+        (STACK, HOST, "device_file"): ("unknown", "blocked", STACK),
+        # It names libraries that are gone.
         ("container.cdi", HOST, HOST): ("unknown", "follows", STACK),
         ("device.count", HOST, HOST): ("unknown", "blocked", "device.driver"),
         **cards(HOST, *OF_A_SILENT_CARD, blocked_by="device.driver"),
