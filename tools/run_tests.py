@@ -271,12 +271,12 @@ def molecule(part: Part) -> None:
 
 def drill(part: Part) -> None:
     """A rollout on the hosts that Molecule left, then every kind of fault."""
-    run_drill(part, "-m", "not full", limit=1500)
+    run_drill(part, "-m", "not full", limit=2400)
 
 
 def drill_full(part: Part) -> None:
     """The same, with every fault of every vendor."""
-    run_drill(part, limit=3000)
+    run_drill(part, limit=4500)
 
 
 def run_drill(part: Part, *selection: str, limit: float) -> None:
