@@ -65,7 +65,11 @@ def _fields_of(hint: type) -> Check:
 
 def _later(make: Callable[[], Check]) -> Check:
     made = cache(make)
-    return lambda value: made()(value)
+
+    def check(value: object) -> Wrong | None:
+        return made()(value)
+
+    return check
 
 
 def _of_class(kind: type, inner: Check) -> Check:
