@@ -29,6 +29,7 @@ from pathlib import Path
 import shapes
 from ansible_collections.accel.cluster.plugins.module_utils import _accel
 from ansible_collections.accel.cluster.plugins.module_utils._accel import (
+    apt,
     cdi,
     conclude,
     dmi,
@@ -577,6 +578,16 @@ TABLE: dict[str, tuple[Callable, object, dict]] = {
     "containers.read_proxies": (None, None, {"errors": (), "kind": "-", "texts": (PROXIES,)}),
     "settings.parse_json": (_merged, dict, {"kind": "-", "texts": (DOCKER_INFO,)}),
     "settings.problem_of": (_problem, None, {"errors": (), "kind": "-", "texts": (TOML, DOCKER_INFO)}),
+    "apt.parse_sources": (
+        lambda given: apt.parse_sources(given, "bookworm"),
+        list[str],
+        {
+            **_WORD,
+            "texts": (
+                "Debian bookworm main http://mirror.example.org/debian/\nDebian bookworm-security main http://m\n",
+            ),
+        },
+    ),
     "installers.read_journal": (None, None, {**_WORD, "texts": (JOURNAL, "")}),
     "registries.login_of": (
         lambda given: registries.login_of(given, "ctl-01:5000"),

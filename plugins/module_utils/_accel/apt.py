@@ -30,6 +30,9 @@ LIST_FORMAT = (
 LOCKS = ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock")
 HISTORY = ("/var/log/apt/history.log.1.gz", "/var/log/apt/history.log")
 _HISTORY_BYTES = 1 << 19
+# What ``apt-get indextargets --format`` is to say of each index, and whose archives are those of a system.
+SOURCES_FORMAT = "$(ORIGIN) $(RELEASE) $(COMPONENT) $(REPO_URI)"
+DISTRIBUTIONS = ("Debian", "Ubuntu")
 _BLACKLIST = "Unattended-Upgrade::Package-Blacklist::"
 
 # What dpkg calls a package that is neither there nor gone.
@@ -164,6 +167,22 @@ def parse_simulation(output: str) -> list[Step]:
     """Return the steps of ``apt-get --simulate``."""
     line = re.compile(r"(?m)^(Inst|Conf|Remv|Purg) (\S+)(?: \[([^\]\s]+)\])?(?: \((\S+))?")
     return [Step(action, name, old or None, new or None) for action, name, old, new in line.findall(output)]
+
+
+def parse_sources(output: str, suite: str) -> list[str]:
+    """Return the sources of a release, its updates and security updates as lines of apt, from ``apt-get indextargets``.
+
+    ``SOURCES_FORMAT`` asks for each index with the origin that its signed Release file states: a vendor's repository
+    for the same release is none of the distribution.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in output.splitlines():
+        origin, release, component, uri = (line.split(" ") + 4 * [""])[:4]
+        if origin in DISTRIBUTIONS and release in (suite, f"{suite}-updates", f"{suite}-security") and uri:
+            components = found.setdefault((uri, release), [])
+            if component not in components:
+                components.append(component)
+    return [f"deb {uri} {release} {' '.join(components)}" for (uri, release), components in found.items()]
 
 
 def parse_blacklist(output: str) -> list[str]:

@@ -18,7 +18,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from . import images, registries
+from . import apt, images, registries
 from .model import dicts_of
 from .text import excerpt
 
@@ -158,7 +158,7 @@ class _Builder:
         base = recipe["base"]
         sources = self.path("sources.list")
         with open(sources, "w", encoding="utf-8") as file:
-            file.write("".join(line + "\n" for line in base["sources"]))
+            file.write("".join(line + "\n" for line in base["sources"] or self._own_sources(base["suite"])))
         packages = ["ca-certificates", *base["packages"]]
         argv = ["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", f"--include={','.join(packages)}"]
         argv += [f"--dpkgopt={word}" for word in _LEAN]
@@ -167,6 +167,16 @@ class _Builder:
         self.tool("add", "--quiet", self.container, self.path("base.tar"), "/")
         self.tool("config", "--cmd", "/bin/bash", self.container)
         os.unlink(self.path("base.tar"))
+
+    def _own_sources(self, suite: str) -> list[str]:
+        """Return the sources of the building host for a release of its distribution."""
+        told = self.command(["apt-get", "indextargets", "--format", apt.SOURCES_FORMAT, "Created-By: Packages"])
+        lines = apt.parse_sources(told, suite)
+        if not lines:
+            raise Problem(
+                f"this host has no source of {suite}: run apt-get update here, or name base.sources in the recipe"
+            )
+        return lines
 
     def _lock(self) -> list[str]:
         """Write the list of packages into the image and return it; Problem where it is not what was asked for."""

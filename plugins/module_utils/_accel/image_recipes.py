@@ -104,8 +104,6 @@ def _of_base(base: Mapping) -> list[str]:
         return found
     if not _SUITE.fullmatch(base["suite"]):
         found.append("base: suite must be the name of a release, such as bookworm")
-    if not base["sources"]:
-        found.append("base: sources must have at least one line of apt, such as deb http://... bookworm main")
     for one in base["sources"]:
         if not isinstance(one, str) or not _SOURCE.fullmatch(one):
             found.append(f"base: sources: {one!r} is no line of apt")

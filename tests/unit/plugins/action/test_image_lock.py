@@ -21,7 +21,7 @@ def options(tmp_path) -> dict:
     """Return a site with one recipe, which has a file."""
     file = tmp_path / "loop.py"
     file.write_text("print(1)\n")
-    base = {"suite": "bookworm", "sources": ["deb http://deb.debian.org/debian bookworm main"]}
+    base = {"suite": "bookworm", "sources": ["deb http://mirror.example.org/debian bookworm main"]}
     recipe = {"name": NAME, "base": base, "files": [{"src": str(file), "dest": "/opt/loop.py"}]}
     site = tmp_path / "site"
     return {"site_dir": str(site), "recipes": [recipe], "registry": REGISTRY, "name": None, "digest": None}

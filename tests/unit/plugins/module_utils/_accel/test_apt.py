@@ -428,3 +428,16 @@ def test_nothing_is_left_in_the_temporary_directory(host, monkeypatch, tmp_path)
     install_set(host)
     assert host.attempt(*SET).state == "refused"
     assert os.listdir(place) == []
+
+
+def test_sources_of_a_release_are_those_of_its_distribution():
+    output = (
+        "Debian bookworm main http://mirror.example.org/debian/\nDebian bookworm contrib http://mirror.example.org/debian/\n"
+        "Debian bookworm main http://mirror.example.org/debian/\nDebian bookworm-security main http://s.example.org/\n"
+        "Debian bookworm-backports main http://mirror.example.org/debian/\nDebian trixie main http://mirror.example.org/debian/\n"
+        "Vendor bookworm stable http://vendor.example.org/\n\nDebian bookworm\n"
+    )
+    assert apt.parse_sources(output, "bookworm") == [
+        "deb http://mirror.example.org/debian/ bookworm main contrib",
+        "deb http://s.example.org/ bookworm-security main",
+    ]

@@ -19,11 +19,11 @@ nvidia-smi:
   Candidate: {NEW}
   Version table:
      {NEW} 500
-        500 http://deb.debian.org/debian-security bookworm-security/non-free amd64 Packages
+        500 http://mirror.example.org/debian-security bookworm-security/non-free amd64 Packages
      {OLD} 500
-        500 http://deb.debian.org/debian bookworm/non-free amd64 Packages
+        500 http://mirror.example.org/debian bookworm/non-free amd64 Packages
 """
-SOURCES = "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: bookworm\nComponents: non-free\n"
+SOURCES = "Types: deb\nURIs: http://mirror.example.org/debian\nSuites: bookworm\nComponents: non-free\n"
 
 
 class Host(RecordedRunner):
@@ -109,7 +109,7 @@ def test_a_repository_that_does_not_know_the_package_says_so():
 
 
 def test_a_repository_that_can_not_be_read_is_no_repository_without_the_version():
-    (said,) = plan(Host(OTHER, update="E: Failed to fetch http://deb.debian.org/debian/dists: 404")).refused
+    (said,) = plan(Host(OTHER, update="E: Failed to fetch http://mirror.example.org/debian/dists: 404")).refused
     assert said.startswith("the repository could not be read: apt-get")
     assert "404" in said and "accel-plan" not in said
 

@@ -17,7 +17,11 @@ REGISTRY = "ctl-01:5000"
 DIGEST, OTHER = "sha256:" + 64 * "a", "sha256:" + 64 * "b"
 BASE = {
     "name": f"{REGISTRY}/train/base:1",
-    "base": {"suite": "bookworm", "sources": ["deb http://deb.debian.org/debian bookworm main"], "packages": ["bash"]},
+    "base": {
+        "suite": "bookworm",
+        "sources": ["deb http://mirror.example.org/debian bookworm main"],
+        "packages": ["bash"],
+    },
 }
 TRAIN = {
     "name": f"{REGISTRY}/train/loop:2",
@@ -35,9 +39,11 @@ DEBS = "deb bash 5.2.15-2\ndeb libnuma1:amd64 2.0.16-1\n"
 class Tools:
     """Answers as mmdebstrap and buildah do, and keeps what it was asked."""
 
-    def __init__(self, debs=DEBS, python="python some-tool 1.2\n", fails="", hangs="", pushed=DIGEST, mounts=""):
+    def __init__(
+        self, debs=DEBS, python="python some-tool 1.2\n", fails="", hangs="", pushed=DIGEST, mounts="", sources=""
+    ):
         self.debs, self.python, self.fails, self.hangs, self.pushed = debs, python, fails, hangs, pushed
-        self.mounts, self.calls, self.logins, self.files = mounts, [], [], {}
+        self.mounts, self.calls, self.logins, self.files, self.sources = mounts, [], [], {}, sources
 
     def read(self, path):
         return self.mounts
@@ -53,6 +59,8 @@ class Tools:
         said = ""
         if word == "stat":
             said = "ext2/ext3\n"
+        elif word == "apt-get":
+            said = self.sources
         elif word == "mmdebstrap":
             with open(argv[-2], "w", encoding="utf-8") as file:
                 file.write("tar")
@@ -135,10 +143,29 @@ def test_an_image_is_built_pushed_and_read_back(tmp_path, registry):
     assert os.listdir(tmp_path) == []
 
 
+OWN = "Debian bookworm main http://mirror.example.org/debian/\nVendor bookworm main http://vendor.example.org/\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "sources"),
+    [(OWN, "deb http://mirror.example.org/debian/ bookworm main\n"), (OWN.replace("bookworm", "trixie"), None)],
+)
+def test_a_base_without_sources_has_those_of_the_building_host(tmp_path, registry, told, sources):
+    tools = Tools(python="", sources=told)
+    recipe = {**BASE, "base": {"suite": "bookworm", "packages": ["bash"]}}
+    if sources:
+        build(tmp_path, tools, recipe)
+        assert tools.files["sources"] == sources
+        return
+    with pytest.raises(image_build.Problem, match="no source of bookworm"):
+        build(tmp_path, tools, recipe)
+    assert not [argv for argv in tools.calls if argv[0] == "mmdebstrap"]
+
+
 def test_a_base_is_made_of_its_sources(tmp_path, registry):
     tools = Tools(python="")
     assert build(tmp_path, tools, BASE)["lock"] == ["deb bash 5.2.15-2", "deb libnuma1:amd64 2.0.16-1"]
-    assert tools.files["sources"] == "deb http://deb.debian.org/debian bookworm main\n"
+    assert tools.files["sources"] == "deb http://mirror.example.org/debian bookworm main\n"
     (argv,) = [argv for argv in tools.calls if argv[0] == "mmdebstrap"]
     assert "--include=ca-certificates,bash" in argv and "bookworm" in argv
     assert tools.said("from") == [["from", "--quiet", "scratch"]]
