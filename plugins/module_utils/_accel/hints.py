@@ -1642,11 +1642,10 @@ CAUSES = {
         FAIL,
         "a CDI file on {host} was made for another driver than the one that runs (file: made for, running): {detail}",
         "{host} 上的 CDI 文件对应的驱动版本与正在运行的不同（文件：文件版本，运行版本）：{detail}",
-        "Settle which driver should run first (device.driver_stack). Then have the file written again, after "
-        "the driver "
-        "is loaded; a service that does so at boot must be ordered after the driver.",
-        "先确认应运行哪个驱动版本（device.driver_stack），待驱动加载后重新生成该文件；开机自动生成的服务必须排"
-        "在驱动之后。",
+        "Settle which driver should run first (device.driver_stack). Then run the container playbook, which writes the "
+        "file again; a service that does so at boot must be ordered after the driver.",
+        "先确认应运行哪个驱动版本（device.driver_stack），再执行 container 剧本，它会重新生成该文件；开机自动生成的服务"
+        "必须排在驱动之后。",
     ),
     "container.cdi.replaced": _cause(
         FAIL,
