@@ -71,7 +71,7 @@ lint unit browser sanity molecule: setup-test  ## one part of the tests
 	@python tools/run_tests.py $@
 
 drill: setup-test  ## hosts, rollout, then every kind of fault
-	@python tools/run_tests.py molecule drill
+	@python tools/run_tests.py drill
 
 bench: setup-test  ## what the collection costs, on the rehearsal hosts
 	@python tests/bench/bench.py

@@ -29,14 +29,16 @@ CACHE = ROOT / ".cache"
 LOGS = CACHE / "logs"
 RESULTS = CACHE / "results"
 BIN = ROOT / ".venv/bin"
-INSTANCE = "molecule"
+# Molecule's hosts are its own; the drill has others, so that the two lanes can work at the same time.
+MOLECULE = "molecule"
+DRILL = "drill"
 INVENTORY = "--inventory=inventories/rehearsal"
 
 LANES = {
-    "core": [["lint", "unit", "browser", "sanity"], ["hosts", "molecule", "drill"]],
+    "core": [["lint", "unit", "browser", "sanity", "molecule"], ["hosts", "drill"]],
     "full": [
-        ["lint", "unit", "browser", "sanity", "sanity_oldest", "newer_core", "install", "vendor_tools"],
-        ["hosts", "molecule", "drill_full", "fresh"],
+        ["lint", "unit", "browser", "sanity", "sanity_oldest", "newer_core", "install", "vendor_tools", "molecule"],
+        ["hosts", "drill_full", "fresh"],
     ],
 }
 # The slower Ansible leg of `full`, and the oldest Python of a target host; used where the interpreter is there.
@@ -73,7 +75,7 @@ class Part:
         env.update(
             PATH=f"{BIN}:{env['PATH']}",
             VIRTUAL_ENV=str(BIN.parent),
-            ACCEL_REHEARSAL_INSTANCE=INSTANCE,
+            ACCEL_REHEARSAL_INSTANCE=MOLECULE,
             ANSIBLE_CONFIG=str(ROOT / "ansible.cfg"),
             ANSIBLE_HOME=str(CACHE / "ansible"),
             ANSIBLE_SSH_CONTROL_PATH_DIR="/run/accel-ssh",
@@ -233,10 +235,23 @@ def sanity_oldest(part: Part) -> None:
 
 
 def play(part: Part, what: str, playbook: str, *argv: str, **more) -> bool:
-    """Run one playbook of the collection on the test instance as a case."""
+    """Run one playbook of the collection on the part's hosts as a case."""
     return part.check(
         what, str(BIN / "ansible-playbook"), INVENTORY, f"accel.cluster.{playbook}", *argv, **{"limit": 600, **more}
     )
+
+
+def new_hosts(part: Part, instance: str) -> bool:
+    """Make hosts that nobody has worked on yet; tell whether they are there."""
+    play(part, "old hosts go", "rehearsal.destroy", ACCEL_REHEARSAL_INSTANCE=instance)
+    shutil.rmtree(ROOT / "sites" / instance, ignore_errors=True)
+    return play(part, "new hosts come", "rehearsal.create", ACCEL_REHEARSAL_INSTANCE=instance)
+
+
+def hosts_go(part: Part, instance: str) -> None:
+    """Remove the hosts of a part, unless a person wants to look at them."""
+    if not os.environ.get("ACCEL_KEEP_HOSTS"):
+        play(part, "hosts go", "rehearsal.destroy", ACCEL_REHEARSAL_INSTANCE=instance)
 
 
 def hosts(part: Part) -> None:
@@ -248,9 +263,7 @@ def molecule(part: Part) -> None:
     """New hosts, looked at in check mode first; then every role's scenario, verified by Testinfra."""
     # What Molecule believes of the hosts may be older than the hosts.
     shutil.rmtree(CACHE / "molecule-state", ignore_errors=True)
-    play(part, "old hosts go", "rehearsal.destroy")
-    shutil.rmtree(ROOT / "sites" / INSTANCE, ignore_errors=True)
-    if not play(part, "new hosts come", "rehearsal.create"):
+    if not new_hosts(part, MOLECULE):
         return
     # What is not there yet can't be looked at: that has to be said, for each service.
     would = (
@@ -267,10 +280,11 @@ def molecule(part: Part) -> None:
         # Molecule only warns when it finds no tests.
         if not result.exists() or not sum(count([result])):
             part.cases.append((f"testinfra {name}", "failed", "no test ran"))
+    hosts_go(part, MOLECULE)
 
 
 def drill(part: Part) -> None:
-    """A rollout on the hosts that Molecule left, then every kind of fault."""
+    """A rollout on new hosts, then every kind of fault."""
     run_drill(part, "-m", "not full", limit=2400)
 
 
@@ -281,11 +295,14 @@ def drill_full(part: Part) -> None:
 
 def run_drill(part: Part, *selection: str, limit: float) -> None:
     """Roll out, accept, and run the drill, or what is selected of it."""
-    play(part, "site", "site")
-    play(part, "accept_baseline", "accept_baseline", "-e", "accept_reason='The state that the drill starts from'")
-    part.pytest("tests/drill", *selection, limit=limit)
-    if not os.environ.get("ACCEL_KEEP_HOSTS"):
-        play(part, "hosts go", "rehearsal.destroy")
+    if not new_hosts(part, DRILL):
+        return
+    instance = {"ACCEL_REHEARSAL_INSTANCE": DRILL}
+    play(part, "site", "site", **instance)
+    reason = "accept_reason='The state that the drill starts from'"
+    play(part, "accept_baseline", "accept_baseline", "-e", reason, **instance)
+    part.pytest("tests/drill", *selection, limit=limit, **instance)
+    hosts_go(part, DRILL)
 
 
 def newer_core(part: Part) -> None:
