@@ -322,6 +322,7 @@ class _Page:
         self.hosts: list[dict] = list(run.get("hosts") or [])
         self.states = [state_of(finding) for finding in self.findings]
         self.open_by_check: dict[tuple, list[int]] = {}
+        self.open_by_subject: dict[tuple, list[int]] = {}
         self.by_host: dict[str, dict[str, list[int]]] = {}
         for index, (finding, state) in enumerate(zip(self.findings, self.states)):
             cards = self.by_host.setdefault(_name(finding.get("host")), {})
@@ -329,6 +330,7 @@ class _Page:
                 cards.setdefault(_name(subject), []).append(index)
             if state in OPEN:
                 self.open_by_check.setdefault((finding.get("host"), finding.get("check")), []).append(index)
+                self.open_by_subject.setdefault((finding.get("subject"), finding.get("check")), []).append(index)
         # How messages name a card, by what findings call it.
         self.card_names = {
             (host.get("host"), subject): judge.name_card(
@@ -551,6 +553,8 @@ class _Page:
             for other in found:
                 if self.findings[other].get("subject") == wanted:
                     return other
+        # What many hosts use, such as a registry, is judged on one of them, under the same subject.
+        found = found or self.open_by_subject.get((subject, blocked_by), [])
         return found[0] if found else None
 
     def _anchors(self) -> list[str]:
@@ -634,6 +638,7 @@ class _Page:
             evidence += [entry for entry in entries or [] if entry not in evidence] if isinstance(entries, list) else []
         return {
             "host": _name(host),
+            "all_hosts": "|".join(dict.fromkeys(_name(self.findings[one].get("host")) for one in family)),
             "subjects": [
                 {"name": "" if subject == host else _name(subject), "anchor": self.anchors[one]}
                 for one, subject in zip(indexes, subjects)
@@ -661,14 +666,17 @@ class _Page:
 
     def _consequence(self, index: int, cause: dict) -> dict:
         finding = self.findings[index]
-        subject = _name(finding.get("subject"))
+        host, subject = _name(finding.get("host")), _name(finding.get("subject"))
+        elsewhere = host != _name(cause.get("host"))
         own = [entry for entry in finding.get("evidence") or [] if entry not in (cause.get("evidence") or [])]
         return {
             "anchor": self.anchors[index],
             "state": self.states[index],
             "check": _text(finding.get("check")),
             "title": _text(finding.get("title")),
-            "subject": subject if subject != _name(finding.get("host")) else "",
+            # Elsewhere the subject is that of the cause, or it would not be here.
+            "host": host if elsewhere else "",
+            "subject": subject if subject != host and not elsewhere else "",
             "message": cut(_text(finding.get("message")), TEXT_LIMIT, self.words["cut"]),
             "evidence": self._evidence(own),
         }

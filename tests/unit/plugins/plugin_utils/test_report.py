@@ -418,6 +418,30 @@ def test_a_cause_on_another_host_does_not_hide_a_finding():
     assert len(shown.of("finding")) == 2
 
 
+def test_what_hosts_share_is_one_finding_with_every_host_that_follows():
+    follows = {
+        "check": "device.query",
+        "verdict": "unknown",
+        "cause": "follows",
+        "blocked_by": "device.driver",
+    }
+    shown = page(
+        one_host(
+            {"check": "device.driver", "verdict": "fail", "cause": "down", "host": "ctl", "subject": "ctl:5000"},
+            *({**follows, "host": host, "subject": "ctl:5000"} for host in ("n1", "n2")),
+            {**follows, "host": "n3", "subject": "other:5000"},
+        )
+    )
+    shared, alone = shown.of("finding")
+    assert shared.attributes["id"] == "f-device.driver--ctl--ctl-5000"
+    # Whoever filters for one of these hosts finds it.
+    assert shared.attributes["data-h"] == "ctl|n1|n2"
+    inside = [element for element in shown.within(shared) if element.attributes.get("id")]
+    assert [element.attributes["id"] for element in inside] == [f"f-device.query--{n}--ctl-5000" for n in ("n1", "n2")]
+    assert all(f" {name} " in element.text for name, element in zip(("n1", "n2"), inside))
+    assert alone.attributes["data-h"] == "n3"
+
+
 def test_a_finding_shows_all_it_has():
     text = page(report_runs.sick()).id("f-device.link_width--gpu-03--OAM2").text
     for part in (
